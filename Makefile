@@ -1,0 +1,58 @@
+# fleetbrain: the commands of the project. `make help` lists them.
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/setup-complete
+
+.PHONY: help setup demo test check bench protos release-protos lock clean
+
+help: ## List the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+setup: $(STAMP) protos/gen/brain/v1/page_pb2.py ## Make .venv with the locked dependencies and the generated protobuf code
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@command -v $(PYTHON) >/dev/null || { echo "python3 (3.11 or newer, with venv) is needed; on Debian: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Setting up .venv (once, about a minute)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --progress-bar off --require-hashes --only-binary :all: -r requirements/dev.txt
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+protos/gen/brain/v1/page_pb2.py: $(wildcard protos/brain/v1/*.proto) protos/compile.py | $(STAMP)
+	@$(BIN)/python protos/compile.py
+
+protos: setup ## Generate the protobuf code anew
+	$(BIN)/python protos/compile.py
+
+demo: setup ## Import the demo vault into a throw-away brain and ask it a dozen questions
+	@$(BIN)/python -m gateway.cli.demo
+
+test: check ## Everything that must hold: check, then all tests on the embedded engines
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+
+check: setup ## Style, strict types, import rules, protobuf lint and compatibility, corpus
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/buf lint protos
+	$(BIN)/buf breaking protos --against protos/released.binpb
+	$(BIN)/python tests/corpora/check_demo.py
+	$(BIN)/python tests/check_modules.py
+
+bench: setup ## Print the figures of README's table
+	$(BIN)/python -m tests.bench
+
+release-protos: setup ## Renew the image that `buf breaking` compares with; do it when a release is cut
+	$(BIN)/buf build protos -o protos/released.binpb
+
+lock: setup ## Resolve the dependencies anew, with hashes and without addresses of a registry
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --upgrade --quiet -o requirements/dev.txt
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-header --constraint requirements/dev.txt --quiet -o requirements/base.txt
+
+clean: ## Remove everything that setup and the tests made
+	rm -rf .venv protos/gen .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
