@@ -51,6 +51,8 @@ class Predecessor:
     """SHA-256 over the operation, bytes and target of the request: equal digests are the same request."""
     moved_to: str = ""
     """The new slug when the earlier record was the redirect of a move."""
+    erased_request_ids: frozenset[str] = frozenset()
+    """Requests whose content the earlier record erased: a retry of one stays refused."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
