@@ -1,0 +1,85 @@
+"""One connection to NATS and everything of ours that lives on it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from services.domain.errors import Unavailable
+from services.runtime.key_value import KeyValue
+from services.runtime.leases import Leases
+from services.runtime.nats_connection import ApiError, NatsConnection, open_connection
+from services.runtime.page_log import PageLog
+from services.runtime.streams import DEAD_LETTERS, PAGES, ensure_stream, key_value_stream
+from services.runtime.work_queue import WorkQueue, ensure_queue
+
+log = logging.getLogger(__name__)
+
+REPLICAS_IN_CLUSTER = 3
+LEASES_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Bus:
+    """The page log, leases, buckets and queues of one process; safe to share among all its modules."""
+
+    def __init__(self, connection: NatsConnection, *, replicas: int) -> None:
+        self.connection = connection
+        self.page_log = PageLog(connection)
+        self._replicas = replicas
+
+    @property
+    def connected(self) -> bool:
+        """Whether NATS is there, as far as is known."""
+        return self.connection.connected
+
+    async def key_value(
+        self, bucket: str, *, ttl_seconds: float | None = None, history: int = 1, max_bytes: int
+    ) -> KeyValue:
+        """A bucket, made when it is not there. A full one refuses writes.
+
+        Args:
+            bucket: ASCII letters, digits, `-` and `_`.
+            ttl_seconds: After so long a value is gone; None keeps it.
+            history: How many values of a key stay readable, 1 to 64.
+            max_bytes: Of all values together.
+        """
+        stream = key_value_stream(bucket, ttl_seconds=ttl_seconds, history=history, max_bytes=max_bytes)
+        await ensure_stream(self.connection, stream, replicas=self._replicas)
+        return KeyValue(self.connection, bucket)
+
+    async def work_queue(self, name: str, *, subjects: str, in_flight_max: int = 64) -> WorkQueue:
+        """A durable queue: its stream (such as `JOBS` over `brain.jobs.>`) and the one consumer all workers share."""
+        return await ensure_queue(self.connection, name, subjects, replicas=self._replicas, in_flight_max=in_flight_max)
+
+    async def publish(self, subject: str, message: bytes) -> None:
+        """Sends a hint to whoever listens now: at most once, never the only bearer of anything."""
+        await self.connection.publish(subject, message)
+
+    @property
+    def leases(self) -> Leases:
+        """Leases by name, for work that one process at a time may do."""
+        return Leases(self.connection)
+
+
+@asynccontextmanager
+async def open_bus(url: str, *, name: str) -> AsyncIterator[Bus]:
+    """Connects and makes sure that the streams are as they must be.
+
+    Raises:
+        Unavailable: NATS does not answer, or has no JetStream.
+        InvalidArgument: The server does not take messages of 8 MB.
+    """
+    async with open_connection(url, name=name) as connection:
+        replicas = REPLICAS_IN_CLUSTER if connection.clustered else 1
+        try:
+            for stream in (PAGES, DEAD_LETTERS, Leases.stream(LEASES_BYTES_MAX)):
+                await ensure_stream(connection, stream, replicas=replicas)
+        except ApiError as error:
+            raise Unavailable(
+                "PEER_UNAVAILABLE",
+                f"NATS refused to set up the streams: {error}",
+                metadata={"peer": "nats", "error_code": str(error.error_code)},
+                next_step="Use nats-server 2.12 or newer with JetStream on.",
+            ) from error
+        yield Bus(connection, replicas=replicas)

@@ -1,0 +1,201 @@
+"""Messages of one JetStream consumer, as they come: one standing pull request, refilled while a batch is worked on.
+
+A single message at rest is handed over at once; under load everything that came meanwhile is the next batch. What is
+in hand is kept from being delivered again for as long as its reader lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+from collections import deque
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
+
+import orjson
+from nats.aio.msg import Msg
+
+from services.domain.errors import Unavailable
+from services.runtime.nats_connection import NatsConnection, Request, unavailable
+
+PULL_SECONDS = 30.0
+"""How long a pull request stands. The server ends it, and a new one is made."""
+HEARTBEAT_SECONDS = 5.0
+"""The server says so often that it still knows of the pull; two missed ones and it is asked again."""
+ACK_WAIT_SECONDS = 30.0
+"""After so long without a word the server delivers again. The reader says a word every third of it."""
+PULL_BYTES_MAX = 16 * 1024 * 1024
+"""More than the largest message, and little enough that two batches of large pages do not matter."""
+ACK: Final = b"+ACK"
+TERM: Final = b"+TERM"
+IN_PROGRESS: Final = b"+WPI"
+
+
+class ConsumerGone(Exception):  # noqa: N818 - somebody deleted it, which may be right
+    """The consumer does not exist any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One message in hand. `sequence` is its place in the stream, `tries` counts its deliveries from 1."""
+
+    subject: str
+    payload: bytes
+    reply: str
+    sequence: int
+    tries: int
+    headers: Mapping[str, str] | None = None
+
+
+class PullReader:
+    """The consuming end of one consumer. One task reads; acknowledging is free to any."""
+
+    def __init__(
+        self, connection: NatsConnection, stream: str, consumer: str, *, batch_max: int, acknowledges: bool
+    ) -> None:
+        self._connection = connection
+        self._request = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        self._name = consumer
+        self._batch_max = batch_max
+        self._acknowledges = acknowledges
+        self._inbox = connection.new_inbox()
+        self._numbers = itertools.count(1)
+        self._pull = 0
+        self._outstanding = 0
+        self._queue: deque[Delivery] = deque()
+        self._in_hand: dict[int, Delivery] = {}
+        self._wake = asyncio.Event()
+        self._gone = False
+        self._nobody = False
+
+    async def next_batch(self, limit: int) -> list[Delivery]:
+        """At least one message, at most `limit`, in the order of delivery; waits for the first as long as it takes.
+
+        Raises:
+            ConsumerGone: The consumer was deleted.
+            Unavailable: NATS does not answer; calling again goes on where it was.
+        """
+        while not self._queue:
+            if self._gone:
+                raise ConsumerGone(self._name)
+            if self._nobody:
+                self._nobody = False
+                raise unavailable("no consumer answers at NATS", consumer=self._name)
+            await self._refill()
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(2 * HEARTBEAT_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                self._outstanding = 0  # neither message nor heartbeat: the server forgot the pull
+        batch = [self._queue.popleft() for _ in range(min(limit, len(self._queue)))]
+        if not self._gone:
+            with contextlib.suppress(Unavailable):  # the next call tries again and says so
+                await self._refill()
+        return batch
+
+    async def acknowledge(self, deliveries: Sequence[Delivery], word: bytes = ACK) -> None:
+        """Tells the server that messages are done, and returns when it has noted that."""
+        await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
+        for delivery in deliveries:
+            self._in_hand.pop(delivery.sequence, None)
+
+    async def refuse(self, deliveries: Sequence[Delivery], delay_seconds: float) -> None:
+        """Gives messages back; they are delivered again after the delay."""
+        word = b"-NAK " + orjson.dumps({"delay": int(delay_seconds * 1e9)}) if delay_seconds > 0 else b"-NAK"
+        for delivery in deliveries:
+            self._in_hand.pop(delivery.sequence, None)
+            await self._connection.publish(delivery.reply, word)
+
+    async def keep_alive(self) -> None:
+        """Says in time that what is in hand is still worked on; runs until cancelled."""
+        while True:
+            await asyncio.sleep(ACK_WAIT_SECONDS / 3)
+            for delivery in list(self._in_hand.values()):
+                with contextlib.suppress(Unavailable):
+                    await self._connection.publish(delivery.reply, IN_PROGRESS)
+
+    def on_message(self, message: Msg) -> None:
+        """Takes a message or a word about the standing pull."""
+        headers = message.headers
+        status = headers.get("Status") if headers else None
+        if status is None:
+            delivery = read_delivery(message)
+            if self._acknowledges:
+                self._in_hand[delivery.sequence] = delivery
+            self._queue.append(delivery)
+            self._outstanding -= 1
+        elif message.subject == f"{self._inbox}.{self._pull}" and status != "100":
+            assert headers is not None
+            self._outstanding = 0
+            self._nobody = status == "503"
+            self._gone = status == "409" and "Deleted" in headers.get("Description", "")
+        self._wake.set()
+
+    def on_reconnect(self) -> None:
+        """Forgets the standing pull, as the server has."""
+        self._outstanding = 0
+        self._wake.set()
+
+    async def give_back(self) -> None:
+        """Returns what was not worked on, so that the next reader gets it at once."""
+        with contextlib.suppress(Unavailable):
+            await self.refuse(list(self._in_hand.values()), 0)
+
+    async def _refill(self) -> None:
+        if self._outstanding > 0 or len(self._queue) >= self._batch_max:
+            return
+        self._pull = next(self._numbers)
+        self._outstanding = self._batch_max
+        body = {
+            "batch": self._batch_max,
+            "max_bytes": PULL_BYTES_MAX,
+            "expires": int(PULL_SECONDS * 1e9),
+            "idle_heartbeat": int(HEARTBEAT_SECONDS * 1e9),
+        }
+        try:
+            await self._connection.publish(self._request, orjson.dumps(body), reply=f"{self._inbox}.{self._pull}")
+        except BaseException:
+            self._outstanding = 0
+            raise
+
+    @property
+    def inbox(self) -> str:
+        """Where messages and words arrive."""
+        return self._inbox
+
+
+@asynccontextmanager
+async def open_reader(
+    connection: NatsConnection, stream: str, consumer: str, *, batch_max: int, acknowledges: bool = True
+) -> AsyncIterator[PullReader]:
+    """A reader of an existing consumer; gives back what is in hand when the block ends."""
+    reader = PullReader(connection, stream, consumer, batch_max=batch_max, acknowledges=acknowledges)
+    subscription = await connection.subscribe(
+        f"{reader.inbox}.*", reader.on_message, messages_max=8 * batch_max + 64, bytes_max=8 * PULL_BYTES_MAX
+    )
+    stop_listening = connection.listen_reconnects(reader.on_reconnect)
+    alive = asyncio.create_task(reader.keep_alive())
+    try:
+        yield reader
+    finally:
+        alive.cancel()
+        await asyncio.wait({alive})
+        stop_listening()
+        with contextlib.suppress(Exception):  # a connection that is closed has no subscriptions
+            await subscription.unsubscribe()
+        await reader.give_back()
+
+
+def read_delivery(message: Msg) -> Delivery:
+    """A message with what its reply subject says: `$JS.ACK.[domain.account.]stream.consumer.tries.sequence…`."""
+    tokens = message.reply.split(".")
+    at = 4 if len(tokens) == 9 else 6
+    return Delivery(message.subject, message.data, message.reply, int(tokens[at + 1]), int(tokens[at]), message.headers)
+
+
+def ignore(_: Msg) -> None:
+    """Reads nothing of a reply that only says it came."""
