@@ -1,8 +1,8 @@
 """Frontmatter: the YAML block on top of a page, read tolerantly and as typed.
 
-A plain scalar stays the text that was typed (`No`, `18E05`, `1.10`, `2024-01-02`), but for null and `true`/`false`;
-what a field means by it is decided where the field is used. Nothing in a block refuses a page: a key that cannot be read
-keeps its raw text, with a finding that names the line.
+A plain scalar stays the text that was typed (`No`, `18E05`, `1.10`, a date), but for null and `true` and `false`;
+what a field means by it is decided where the field is used. Nothing in a block refuses a page: a key that cannot be
+read keeps its raw text, with a finding that names the line.
 """
 
 from __future__ import annotations
