@@ -1,0 +1,101 @@
+"""The tiers above fusion: pages that the question names exactly, then pages that graph answers it with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.retrieval.dedupe import falling
+from gateway.retrieval.intent import Intent
+from gateway.retrieval.model import Arm, ArmRow, Candidate, NameKind, NameMatch
+from gateway.retrieval.terms import fold
+
+IDENTITY_MAX = 5
+"""Pages of one name that stand first; more is a name that tells nothing, and fusion orders them."""
+_KIND_ORDER = {kind: order for order, kind in enumerate(NameKind)}
+_QUOTES = " \t\"'`“”‘’「」『』《》〈〉()（）[]【】"
+_SPACE = re.compile(r"\s+")
+
+
+def name_key(name: str) -> str:
+    """The form in which two spellings of a name are equal: folded, one space, without enclosing marks."""
+    return _SPACE.sub(" ", fold(name)).strip(_QUOTES)
+
+
+def asked_names(text: str, intent: Intent) -> tuple[str, ...]:
+    """The names that stand for the page itself: the whole text, and the subject of "who is X"; at most two.
+
+    The names of a relational question are not among them: its answer is another page.
+    """
+    names = (text.strip(), intent.subject) if intent.plan is None else (text.strip(),)
+    return tuple(dict.fromkeys(name for name in names if name and len(name) <= 512))
+
+
+def with_identities(
+    candidates: Sequence[Candidate], matches: Sequence[NameMatch], names: Sequence[str]
+) -> list[Candidate]:
+    """The candidates, those that bear one of the names marked, and those that no arm brought added at the end.
+
+    Graph's table of names decides; where it did not answer, a title, alias or slug that an arm's row shows decides.
+    """
+    keys = {name_key(name): name for name in names}
+    keys.pop("", None)
+    marks: dict[str, NameMatch] = {}
+    for match in matches:
+        known = marks.get(match.page.page_id)
+        if name_key(match.name) in keys and (known is None or _KIND_ORDER[match.kind] < _KIND_ORDER[known.kind]):
+            marks[match.page.page_id] = match
+    marked: list[Candidate] = []
+    for candidate in candidates:
+        found = marks.pop(candidate.page.page_id, None)
+        kind = found.kind if found else _own_kind(candidate, keys)
+        marked.append(
+            candidate if kind is None else replace(candidate, identity=kind, matched_name=found.name if found else "")
+        )
+    for match in marks.values():
+        passage = ArmRow(page=match.page, text=match.text) if match.text else None
+        marked.append(
+            Candidate(
+                page=match.page, score=0.0, matched_by={}, passage=passage, identity=match.kind, matched_name=match.name
+            )
+        )
+    return marked
+
+
+def in_tiers(candidates: Sequence[Candidate], intent: Intent, *, limit: int) -> list[Candidate]:
+    """Exact names first, then graph's answers in its order, then the others; scores fall strictly (BC-109).
+
+    When the plan did not hold all of the question, graph's best answer is only sure of the last place (BC-107).
+    """
+    named = sorted(
+        (candidate for candidate in candidates if candidate.identity is not None),
+        key=lambda candidate: (
+            _KIND_ORDER[candidate.identity or NameKind.SLUG_TAIL],
+            -candidate.score,
+            candidate.page.page_id,
+        ),
+    )[:IDENTITY_MAX]
+    above = {candidate.page.page_id for candidate in named}
+    others = [candidate for candidate in candidates if candidate.page.page_id not in above]
+    answers = [candidate for candidate in others if Arm.RELATIONAL in candidate.matched_by]
+    answers.sort(key=lambda candidate: (candidate.matched_by[Arm.RELATIONAL], candidate.page.page_id))
+    if intent.plan is not None and intent.plan.sure:
+        rest = [candidate for candidate in others if Arm.RELATIONAL not in candidate.matched_by]
+        return falling([*named, *answers, *rest])
+    ordered = [*named, *others]
+    if answers and not any(Arm.RELATIONAL in candidate.matched_by for candidate in ordered[:limit]):
+        ordered.remove(answers[0])
+        ordered.insert(limit - 1, answers[0])
+    return falling(ordered)
+
+
+def _own_kind(candidate: Candidate, keys: dict[str, str]) -> NameKind | None:
+    page = candidate.page
+    if page.slug in keys:
+        return NameKind.SLUG
+    if name_key(page.title) in keys:
+        return NameKind.TITLE
+    if any(name_key(alias) in keys for alias in page.aliases):
+        return NameKind.ALIAS
+    return None

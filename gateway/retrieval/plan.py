@@ -1,0 +1,99 @@
+"""What a relational question becomes: names to begin at and links to follow, with the bounds of such questions."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+from gateway.retrieval.model import Direction, Language
+
+QUESTION_CHARACTERS_MAX = 300
+"""Longer is pasted text, not a question about a link; the bound also keeps every pattern cheap."""
+SEED_CHARACTERS_MAX = 80
+"""Longer than any name in use; graph refuses names over 512."""
+SEED_WORDS_MAX = 8
+"""More words are a clause that the grammar did not read, not a name."""
+HOPS_MAX = 2
+"""What people ask in one sentence ("founders of companies X invested in"); a third hop is a guess at the reading."""
+SEEDS_MAX = 4
+"""Names joined in one question; graph takes 8."""
+
+FOUNDED = ("founded",)
+INVESTED_IN = ("invested_in",)
+WORKS_AT = ("works_at",)
+WORKED_AT = ("worked_at",)
+WORKS_OR_WORKED_AT = ("works_at", "worked_at")
+ADVISES = ("advises",)
+ATTENDED = ("attended",)
+
+OUT = Direction.OUT
+IN = Direction.IN
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hop:
+    """One step over links of any of these types."""
+
+    link_types: tuple[str, ...]
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationalPlan:
+    """What to ask graph for. A reading with several names starts at all of them."""
+
+    readings: tuple[tuple[str, ...], ...]
+    """Ways to read the named part, best first: "Smith and Sons" is one name or, when that is no page, two."""
+    hops: tuple[Hop, ...]
+    """1 to HOPS_MAX, from the names outward."""
+    language: Language
+    rule: str
+    """The rule, or the prototype, that read the question; for the trace."""
+    sure: bool = True
+    """False when the question asks for more than the plan holds, such as a topic or a year: its answers then are one
+    arm among others and take no tier of their own."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name of every reading, for one resolution call; no repeats."""
+        return tuple(dict.fromkeys(name for reading in self.readings for name in reading))
+
+    def seeds(self, resolved: Collection[str]) -> tuple[str, ...]:
+        """The first reading whose names all resolve; empty when none does, and then nothing is answered."""
+        for reading in self.readings:
+            if all(name in resolved for name in reading):
+                return reading
+        return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NounPhrase:
+    """A part of a question that means pages: a name, and the links from the name to what is meant."""
+
+    readings: tuple[tuple[str, ...], ...]
+    hops: tuple[Hop, ...] = ()
+    sure: bool = True
+
+    def then(self, link_types: Sequence[str], direction: Direction, *, sure: bool = True) -> NounPhrase | None:
+        """The phrase one hop further; None when that is further than people ask."""
+        if len(self.hops) >= HOPS_MAX:
+            return None
+        hop = Hop(link_types=tuple(link_types), direction=direction)
+        return replace(self, hops=(*self.hops, hop), sure=self.sure and sure)
+
+
+def clean_question(text: str) -> str:
+    """The question in one line of normal width, without end marks; empty when it is too long to be one.
+
+    Spaces beside Han characters go, because "X 投资了哪些公司" and "X投资了哪些公司" ask the same.
+    """
+    if len(text) > 4 * QUESTION_CHARACTERS_MAX:
+        return ""
+    line = " ".join(unicodedata.normalize("NFKC", text).replace("’", "'").split())
+    line = _BESIDE_HAN.sub("", line).strip(" ?!.。;,~…")
+    return line if len(line) <= QUESTION_CHARACTERS_MAX else ""
+
+
+_BESIDE_HAN = re.compile("(?<=[\u3400-\u9fff]) +| +(?=[\u3400-\u9fff])")
