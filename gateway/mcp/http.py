@@ -1,0 +1,46 @@
+"""MCP over streamable HTTP, stateless: every POST is answered by whichever replica gets it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import INVALID_REQUEST
+from starlette.datastructures import Headers
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+
+@asynccontextmanager
+async def open_endpoint(server: Server[Any], *, body_bytes_max: int) -> AsyncIterator[ASGIApp]:
+    """The ASGI application of /mcp; host, origin and token are checked before it."""
+    manager = StreamableHTTPSessionManager(
+        server, json_response=True, stateless=True, max_request_body_size=body_bytes_max
+    )
+    async with manager.run():
+        yield _Endpoint(manager)
+
+
+class _Endpoint:
+    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+        self._manager = manager
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
+        elif "mcp-session-id" in Headers(scope=scope):
+            # We never give a session out, so this one is of another server or of another time: by the specification
+            # the client begins a new one when it sees 404, and every call works on any replica then.
+            await _session_unknown()(scope, receive, send)
+        else:
+            await self._manager.handle_request(scope, receive, send)
+
+
+def _session_unknown() -> Response:
+    error = {"code": INVALID_REQUEST, "message": "There is no such session. Call without Mcp-Session-Id."}
+    body = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
+    return Response(body, status_code=404, media_type="application/json")
