@@ -71,8 +71,11 @@ class PullReader:
         self._gone = False
         self._nobody = False
 
-    async def next_batch(self, limit: int) -> list[Delivery]:
+    async def next_batch(self, limit: int, *, ahead: bool = True) -> list[Delivery]:
         """At least one message, at most `limit`, in the order of delivery; waits for the first as long as it takes.
+
+        With `ahead` the next ones are on their way while the caller works on these; without, they stay with the
+        server, for any other reader.
 
         Raises:
             ConsumerGone: The consumer was deleted.
@@ -92,7 +95,7 @@ class PullReader:
             except TimeoutError:
                 self._outstanding = 0  # neither message nor heartbeat: the server forgot the pull
         batch = [self._queue.popleft() for _ in range(min(limit, len(self._queue)))]
-        if not self._gone:
+        if ahead and not self._gone:
             with contextlib.suppress(Unavailable):  # the next call tries again and says so
                 await self._refill()
         return batch

@@ -46,13 +46,15 @@ class Worker:
     def __init__(self, reader: PullReader) -> None:
         self._reader = reader
 
-    async def next(self, limit: int = 1) -> Sequence[Work]:
+    async def next(self, limit: int = 1, *, ahead: bool = True) -> Sequence[Work]:
         """At least one message, at most `limit`; waits for the first as long as it takes.
+
+        Long work is taken without `ahead`, or one worker would keep the next message from idle ones until it is done.
 
         Raises:
             Unavailable: NATS does not answer; calling again is right.
         """
-        deliveries = await self._reader.next_batch(limit)
+        deliveries = await self._reader.next_batch(limit, ahead=ahead)
         return [Work(d.subject, d.payload, d.sequence, d.tries, d, self._reader) for d in deliveries]
 
 
