@@ -1,4 +1,4 @@
-"""Boosts: factors from what is known of a page beyond its rank. Each multiplies, is bounded, and can be switched off."""
+"""Boosts: factors from what is known of a page beyond its rank; each multiplies, is bounded, can be switched off."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ TITLE_WORDS_MIN = 2
 Boost = Callable[[Candidate], float]
 
 
-def apply_boost(candidates: Sequence[Candidate], stage: Stage, boost: Boost) -> list[Candidate]:
-    """The candidates with the factor applied and noted, best first again, ties by page id.
+def factors(candidates: Sequence[Candidate], boost: Boost) -> list[float]:
+    """The factor of every candidate, in order."""
+    return [boost(candidate) for candidate in candidates]
 
-    The product of all boosts of a candidate stays within PRODUCT_MIN..PRODUCT_MAX.
+
+def apply_factors(candidates: Sequence[Candidate], stages: Sequence[tuple[Stage, Sequence[float]]]) -> list[Candidate]:
+    """The candidates with the factors of all stages applied and noted, best first again, ties by page id.
+
+    The product of all boosts of a candidate stays within PRODUCT_MIN..PRODUCT_MAX, whatever the order of the stages.
     """
     boosted = []
-    changed = False
-    for candidate in candidates:
-        factor = boost(candidate)
-        if factor == 1.0:
+    for position, candidate in enumerate(candidates):
+        noted = {stage.value: column[position] for stage, column in stages if column[position] != 1.0}
+        if not noted:
             boosted.append(candidate)
             continue
-        before = math.prod(candidate.boosts.values())
-        factor = min(max(before * factor, PRODUCT_MIN), PRODUCT_MAX) / before
-        changed = True
-        boosted.append(
-            replace(candidate, score=candidate.score * factor, boosts={**candidate.boosts, stage.value: factor})
-        )
-    return by_score(boosted) if changed else boosted
+        product = min(max(math.prod(noted.values()), PRODUCT_MIN), PRODUCT_MAX)
+        boosted.append(replace(candidate, score=candidate.score * product, boosts=noted))
+    return by_score(boosted)
 
 
 def by_score(candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -129,8 +129,12 @@ def title_phrase_boost(terms: QuestionTerms) -> Boost:
     content = tuple(word for word in question if word not in STOP_ENGLISH)
 
     def boost(candidate: Candidate) -> float:
-        names = (candidate.page.title, *candidate.page.aliases)
-        return TITLE_PHRASE if any(_phrase(words_of(fold(name)), question, content) for name in names) else 1.0
+        for name in (candidate.page.title, *candidate.page.aliases):
+            folded = fold(name)
+            # A phrase shares a content word in any case; most titles share none and need no taking apart.
+            if any(word in folded for word in content) and _phrase(words_of(folded), question, content):
+                return TITLE_PHRASE
+        return 1.0
 
     return boost
 
@@ -157,7 +161,7 @@ def _contains(words: tuple[str, ...], run: tuple[str, ...]) -> bool:
 
 
 def earliest_day(iso: str) -> date | None:
-    """The first day of a date of any precision (2026, 2026-03, 2026-03-01, with or without a time); None without one."""
+    """The first day of a date of any precision (2026, 2026-03, 2026-03-01, also with a time); None without one."""
     parts = iso[:10].split("-")
     try:
         year, month, day = (*map(int, parts), *([1] * (3 - len(parts))))

@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from gateway.retrieval.model import Arm, ArmResults, Candidate
 
@@ -17,6 +18,8 @@ SIMILARITY = 0.85
 """Jaccard likeness of shingles from which two passages count as one. Source: the peer system's threshold."""
 SHINGLES_MIN = 12
 """Shorter passages are alike by chance: headings, one-line notes, templates."""
+PROBES = 4
+"""Shingles looked up before two passages are compared whole: nearly all pairs end there."""
 JUDGED_PER_PLACE = 3
 """Candidates judged per place of the answer; further back nothing reaches it, and comparing is quadratic."""
 TYPE_SHARE = 0.6
@@ -28,6 +31,8 @@ POOL_ROWS_MAX = 500
 """The most rows search gives for one list."""
 POOL_GROWTH = 4
 """So the third try holds what one page of 400 passages pushed out (50, 200, 500), and there is no fourth."""
+
+Shingle = str | tuple[str, str]
 
 
 def larger_pool(results: ArmResults, *, rows: int, limit: int) -> int | None:
@@ -48,15 +53,24 @@ def larger_pool(results: ArmResults, *, rows: int, limit: int) -> int | None:
 def near_duplicates_last(candidates: Sequence[Candidate], *, limit: int) -> list[Candidate]:
     """The candidates with near-copies of a better one behind all others, in order; idempotent."""
     judged = candidates[: limit * JUDGED_PER_PLACE]
-    kept: list[tuple[Candidate, frozenset[object]]] = []
+    kept: list[Candidate] = []
+    seen: list[frozenset[Shingle]] = []
     copies: list[Candidate] = []
     for candidate in judged:
         shingles = _shingles(candidate.text)
-        if len(shingles) >= SHINGLES_MIN and any(_alike(shingles, other) for _, other in kept):
+        if len(shingles) < SHINGLES_MIN:
+            kept.append(candidate)
+            continue
+        whole = frozenset(shingles)
+        probes = shingles[:: max(1, len(shingles) // PROBES)]
+        # Probes spread over the passage: an edit that leaves it a near-copy cannot have touched them all.
+        likely = (other for other in seen if any(probe in other for probe in probes))
+        if any(_alike(whole, other) for other in likely):
             copies.append(candidate)
         else:
-            kept.append((candidate, shingles))
-    return [*(candidate for candidate, _ in kept), *candidates[len(judged) :], *copies]
+            kept.append(candidate)
+            seen.append(whole)
+    return [*kept, *candidates[len(judged) :], *copies]
 
 
 def diverse_types(candidates: Sequence[Candidate], *, limit: int) -> list[Candidate]:
@@ -95,16 +109,16 @@ def falling(candidates: Sequence[Candidate]) -> list[Candidate]:
     return [replace(candidate, score=score / top) for candidate, score in zip(candidates, scores, strict=True)]
 
 
-def _shingles(text: str) -> frozenset[object]:
-    """Pairs of neighbouring words, or of three characters where words are not spaced; sets, so order of hash is moot."""
+def _shingles(text: str) -> list[Shingle]:
+    """Pairs of neighbouring words, or runs of three characters where words are not spaced, in order."""
     words = text.lower().split()
     if len(words) * 12 >= len(text):
-        return frozenset(zip(words, words[1:], strict=False))
-    return frozenset(text[i : i + 3] for i in range(len(text) - 2))
+        return list(pairwise(words))
+    return [text[i : i + 3] for i in range(len(text) - 2)]
 
 
-def _alike(left: frozenset[object], right: frozenset[object]) -> bool:
-    smaller, larger = sorted((len(left), len(right)))
+def _alike(left: frozenset[Shingle], right: frozenset[Shingle]) -> bool:
+    smaller, larger = (len(left), len(right)) if len(left) < len(right) else (len(right), len(left))
     if smaller < SIMILARITY * larger:
         return False
     shared = len(left & right)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gateway.retrieval.dedupe import falling
 from gateway.retrieval.intent import Intent
 from gateway.retrieval.model import Arm, ArmRow, Candidate, NameKind, NameMatch
 from gateway.retrieval.terms import fold
@@ -15,12 +13,11 @@ IDENTITY_MAX = 5
 """Pages of one name that stand first; more is a name that tells nothing, and fusion orders them."""
 _KIND_ORDER = {kind: order for order, kind in enumerate(NameKind)}
 _QUOTES = " \t\"'`“”‘’「」『』《》〈〉()（）[]【】"
-_SPACE = re.compile(r"\s+")
 
 
 def name_key(name: str) -> str:
     """The form in which two spellings of a name are equal: folded, one space, without enclosing marks."""
-    return _SPACE.sub(" ", fold(name)).strip(_QUOTES)
+    return " ".join(fold(name).split()).strip(_QUOTES)
 
 
 def asked_names(text: str, intent: Intent) -> tuple[str, ...]:
@@ -64,7 +61,7 @@ def with_identities(
 
 
 def in_tiers(candidates: Sequence[Candidate], intent: Intent, *, limit: int) -> list[Candidate]:
-    """Exact names first, then graph's answers in its order, then the others; scores fall strictly (BC-109).
+    """Exact names first, then graph's answers in its order, then the others (BC-109).
 
     When the plan did not hold all of the question, graph's best answer is only sure of the last place (BC-107).
     """
@@ -82,12 +79,12 @@ def in_tiers(candidates: Sequence[Candidate], intent: Intent, *, limit: int) -> 
     answers.sort(key=lambda candidate: (candidate.matched_by[Arm.RELATIONAL], candidate.page.page_id))
     if intent.plan is not None and intent.plan.sure:
         rest = [candidate for candidate in others if Arm.RELATIONAL not in candidate.matched_by]
-        return falling([*named, *answers, *rest])
+        return [*named, *answers, *rest]
     ordered = [*named, *others]
     if answers and not any(Arm.RELATIONAL in candidate.matched_by for candidate in ordered[:limit]):
         ordered.remove(answers[0])
         ordered.insert(limit - 1, answers[0])
-    return falling(ordered)
+    return ordered
 
 
 def _own_kind(candidate: Candidate, keys: dict[str, str]) -> NameKind | None:

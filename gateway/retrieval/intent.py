@@ -122,19 +122,21 @@ _FIRST = re.compile(
     _I,
 )
 _MOST_RECENT = re.compile(
-    r"\b(?:latest|newest|most recent(?:ly)?|last (?:time|met|meeting|call|conversation|chat|talk(?:ed)?|spoke|saw|seen|heard|note|update))\b"
+    r"\b(?:latest|newest|most recent(?:ly)?|last (?:time|met|meeting|call|conversation|chat|talk(?:ed)?|spoke|saw|seen|"
+    r"heard|note|update))\b"
     r"|\bwhen did .+ last\b|最近一次|上一次|上次|最后一次|最新|最近的一",
     _I,
 )
 _RECENT = re.compile(
-    r"\b(?:recent(?:ly)?|lately|today|right now|just now|this (?:morning|week|month|quarter)|last (?:week|month|few days)|"
-    r"past (?:week|month|few days|couple)|these days|what(?:'s| is) (?:new|going on|happening|up with)|currently|"
+    r"\b(?:recent(?:ly)?|lately|today|right now|just now|this (?:week|month|quarter)|last (?:week|month|few days)|"
+    r"past (?:week|month|few days)|these days|what(?:'s| is) (?:new|going on|happening|up with)|currently|"
     r"catch (?:me )?up|status of|updates? (?:on|from|about))\b"
     r"|最近|近来|近期|这几天|这两天|今天|昨天|本周|这周|上周|这个月|上个月|近况|进展|目前|现状",
     _I,
 )
 _TEMPORAL = re.compile(
-    r"\b(?:when|what (?:date|day|year|month|time)|which (?:day|year|month)|how long|timeline|history of|deadline|since|before|after)\b"
+    r"\b(?:when|what (?:date|day|year|month|time)|which (?:day|year|month)|how long|timeline|history of|deadline|since|"
+    r"before|after)\b"
     r"|什么时候|何时|哪天|哪年|哪一年|哪一天|几月|几号|多久|时间线|历史|日期|期限|截止|之前|之后|以来",
     _I,
 )
@@ -143,20 +145,23 @@ _CHAT = re.compile(
 )
 _ENTITY = (
     re.compile(
-        r"^(?:so )?(?:who|what)(?:'s| is| are| was| were) (?:an? |the )?(?P<subject>(?!.*\b(?:of|by|doing|for|about)\b).{1,80})$",
+        r"^(?:so )?(?:who|what)(?:'s| is| are| was| were) (?:an? |the )?"
+        r"(?P<subject>(?!.*\b(?:of|by|doing|for|about)\b).{1,80})$",
         _I,
     ),
     re.compile(
-        r"^(?:please )?(?:tell me (?:more |everything )?about|describe|introduce|summari[sz]e|explain|profile of|background (?:of|on)|"
-        r"overview of|what do (?:i|we|you) know about|everything about|all about|info(?:rmation)? (?:on|about)|what does) "
+        r"^(?:please )?(?:tell me (?:more |everything )?about|describe|introduce|summari[sz]e|explain|profile of|"
+        r"background (?:of|on)|overview of|what do (?:i|we|you) know about|everything about|all about|what does) "
         r"(?P<subject>.{1,80}?)(?: mean| do)?$",
         _I,
     ),
     re.compile(
-        r"^(?:请)?(?:介绍一下|介绍下|介绍|说说|讲讲|谈谈|描述一下|总结一下|解释一下|解释|告诉我关于|关于)(?P<subject>.{1,40}?)(?:的(?:情况|信息|资料|背景|一切))?$"
+        r"^(?:请)?(?:介绍一下|介绍下|介绍|说说|讲讲|谈谈|描述一下|总结一下|解释一下|解释|告诉我关于|关于)"
+        r"(?P<subject>.{1,40}?)(?:的(?:情况|信息|资料|背景|一切))?$"
     ),
     re.compile(
-        r"^(?P<subject>.{1,40}?)(?:到底|究竟)?(?:是谁|是什么人|是什么意思|是什么东西|是什么|是啥|是干什么的|是做什么的|是一家什么公司|是哪位)$"
+        r"^(?P<subject>.{1,40}?)(?:到底|究竟)?"
+        r"(?:是谁|是什么人|是什么意思|是什么|是啥|是干什么的|是做什么的|是哪位)$"
     ),
     re.compile(r"^(?:谁是|什么是|什么叫|何为|何谓|啥是)(?P<subject>.{1,40})$"),
 )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import ne
 
 from gateway.retrieval.boosts import (
     Boost,
-    apply_boost,
+    apply_factors,
     backlink_boost,
     compiled_truth_boost,
+    factors,
     recency_boost,
     source_tier_boost,
     title_phrase_boost,
@@ -63,7 +65,7 @@ class _Run:
         before = self.candidates
         self.candidates = change(before)
         elapsed = self.clock() - started
-        self.note(stage, elapsed, count, len(self.candidates), _difference(before, self.candidates, stage))
+        self.note(stage, elapsed, count, len(self.candidates), _difference(before, self.candidates))
 
     def note(
         self, stage: Stage, seconds: float, count_in: int, count_out: int, changed: str, *, skipped: bool = False
@@ -111,7 +113,7 @@ def run_pipeline(query: Query, arms: ArmResults, *, clock: Clock, intent: Intent
         Stage.CONFIDENCE, clock() - started, len(weights), len(weights), words, skipped=not query.on(Stage.CONFIDENCE)
     )
     started = clock()
-    run.candidates = fuse(arms, weights=weights)
+    run.candidates = fuse(arms, weights=weights, limit=query.limit)
     rows = sum(map(len, arms.rows.values())) + len(arms.answers)
     run.note(Stage.FUSION, clock() - started, rows, len(run.candidates), "rows became pages")
 
@@ -139,19 +141,36 @@ def run_pipeline(query: Query, arms: ArmResults, *, clock: Clock, intent: Intent
 
 
 def _boost(run: _Run, intent: Intent, terms: QuestionTerms, arms: ArmResults) -> None:
+    """All boosts: each stage gives its factors, and they meet the scores once, so that their product has a bound."""
     query = run.query
-
-    def stage(which: Stage, boost: Boost, *, wanted: bool = True) -> None:
-        run.stage(which, lambda candidates: apply_boost(candidates, which, boost), wanted=wanted)
-
-    stage(Stage.COMPILED_TRUTH, compiled_truth_boost, wanted=intent.kind in {IntentKind.ENTITY, IntentKind.EXACT_NAME})
-    stage(Stage.SOURCE_TIER, source_tier_boost(asks_for_chat=intent.asks_for_chat))
-    if arms.backlinks is not None:
-        stage(Stage.BACKLINKS, backlink_boost(arms.backlinks))
     recent = intent.recency if query.recency is None else query.recency
-    if query.today is not None:
-        stage(Stage.RECENCY, recency_boost(query.today), wanted=recent)
-    stage(Stage.TITLE_PHRASE, title_phrase_boost(terms))
+    wanted: list[tuple[Stage, Boost]] = []
+    if intent.kind in {IntentKind.ENTITY, IntentKind.EXACT_NAME}:
+        wanted.append((Stage.COMPILED_TRUTH, compiled_truth_boost))
+    wanted.append((Stage.SOURCE_TIER, source_tier_boost(asks_for_chat=intent.asks_for_chat)))
+    if arms.backlinks is not None:
+        wanted.append((Stage.BACKLINKS, backlink_boost(arms.backlinks)))
+    if recent and query.today is not None:
+        wanted.append((Stage.RECENCY, recency_boost(query.today)))
+    wanted.append((Stage.TITLE_PHRASE, title_phrase_boost(terms)))
+    columns: list[tuple[Stage, list[float]]] = []
+    for stage, boost in wanted:
+        started = run.clock()
+        column = factors(run.candidates, boost) if query.on(stage) else []
+        scaled = sum(1 for factor in column if factor != 1.0)
+        count = len(run.candidates)
+        run.note(
+            stage,
+            run.clock() - started,
+            count,
+            count,
+            f"{scaled} scaled" if scaled else "",
+            skipped=not query.on(stage),
+        )
+        if scaled:
+            columns.append((stage, column))
+    if columns:
+        run.candidates = apply_factors(run.candidates, columns)
 
 
 def _answer(
@@ -165,9 +184,8 @@ def _answer(
     """Evidence, abstention and limit: what is left becomes hits."""
     started = run.clock()
     scale = calibration(arms.embedder)
-    ordered = run.candidates if query.on(Stage.IDENTITY) else falling(run.candidates)
-    reach = max(query.limit, ABSTAIN_JUDGED)
-    judged = [judge(candidate, terms, scale, language=intent.language) for candidate in ordered[:reach]]
+    ordered = falling(run.candidates[: max(query.limit, ABSTAIN_JUDGED)])
+    judged = [judge(candidate, terms, scale, language=intent.language) for candidate in ordered]
     resolved = tuple(match.name for match in arms.names)
     because = abstention(judged, terms, scale, intent, named=resolved) if query.on(Stage.EVIDENCE) else ""
     run.note(
@@ -179,7 +197,7 @@ def _answer(
         skipped=not query.on(Stage.EVIDENCE),
     )
     hits = tuple(_hit(hit, rank) for rank, hit in enumerate(judged[: query.limit], start=1))
-    run.note(Stage.LIMIT, 0.0, len(ordered), len(hits), "")
+    run.note(Stage.LIMIT, 0.0, len(run.candidates), len(hits), "")
     return Answer(
         hits=hits,
         intent=intent.kind.value,
@@ -253,16 +271,16 @@ def _intent_words(intent: Intent) -> str:
     return f"{words}: {intent.subject}" if intent.subject else words
 
 
-def _difference(before: Sequence[Candidate], after: Sequence[Candidate], stage: Stage) -> str:
-    """What a stage changed, in a few words: what moved to the front, how many were scaled, added or moved."""
-    old = {candidate.page.page_id: position for position, candidate in enumerate(before)}
-    moved = sum(1 for position, candidate in enumerate(after) if old.get(candidate.page.page_id) != position)
-    scaled = sum(1 for candidate in after if stage.value in candidate.boosts)
+def _difference(before: Sequence[Candidate], after: Sequence[Candidate]) -> str:
+    """What a stage changed, in a few words: how many came in, how many moved, and who stands first now."""
+    old = [candidate.page.page_id for candidate in before]
+    new = [candidate.page.page_id for candidate in after]
     words = []
-    if scaled:
-        words.append(f"{scaled} scaled")
+    if len(new) > len(old):
+        words.append(f"{len(new) - len(old)} added")
+    moved = sum(map(ne, old, new))
     if moved:
         words.append(f"{moved} moved")
-    if after and before and after[0].page.page_id != before[0].page.page_id:
+    if old and new and new[0] != old[0]:
         words.append(f"first is now {after[0].page.slug}")
     return ", ".join(words)

@@ -49,24 +49,30 @@ class Prototype:
 
 
 def _prototypes() -> tuple[Prototype, ...]:
-    table: tuple[tuple[tuple[str, ...], bool, tuple[str, ...]], ...] = (
-        (FOUNDED, True, ("who was behind the creation of X", "whose idea was it to build X", "X是哪些人一手做起来的", "X是谁拉起来的")),
-        (FOUNDED, False, ("which venture did X get off the ground", "what has X built from scratch", "X自己做起来了哪家公司")),
-        (INVESTED_IN, True, ("whose money is in X", "where did X get its funding from", "X的钱是谁给的", "X的资金来自哪些机构")),
-        (INVESTED_IN, False, ("where has X put its money", "which bets has X made", "X把钱放进了哪些公司", "X押注了哪些项目")),
-        (WORKS_AT, True, ("who is on the payroll of X", "who does X have on its team now", "X那边现在都是些什么人", "X团队里有谁")),
-        (WORKS_AT, False, ("which place does X earn a living at", "what is X's day job", "X现在在哪儿干活", "X的东家是谁")),
-        (WORKED_AT, True, ("who has moved on from X", "who is no longer with X", "X走了哪些人", "谁以前是X的人")),
-        (WORKED_AT, False, ("where was X before the current job", "X之前在什么地方干过")),
-        (ADVISES, True, ("who does X turn to for counsel", "who gives X guidance", "谁在给X出主意", "X请谁指导")),
-        (ADVISES, False, ("whom does X give counsel to", "X在给哪些公司出主意")),
-        (ATTENDED, True, ("who was in the room for X", "who showed up at X", "X都来了谁", "X到场的有哪些人")),
-        (ATTENDED, False, ("which gatherings did X show up at", "X去过哪些会")),
-    )  # fmt: skip
+    table = (
+        (FOUNDED, IN, "who was behind the creation of X / whose idea was it to build X / X是哪些人一手做起来的"),
+        (FOUNDED, IN, "X是谁拉起来的"),
+        (
+            FOUNDED,
+            OUT,
+            "which venture did X get off the ground / what has X built from scratch / X自己做起来了哪家公司",
+        ),
+        (INVESTED_IN, IN, "whose money is in X / where did X get its funding from / X的钱是谁给的"),
+        (INVESTED_IN, IN, "X的资金来自哪些机构"),
+        (INVESTED_IN, OUT, "where has X put its money / which bets has X made / X把钱放进了哪些公司 / X押注了哪些项目"),
+        (WORKS_AT, IN, "who is on the payroll of X / who does X have on its team now / X那边现在都是些什么人"),
+        (WORKS_AT, OUT, "which place does X earn a living at / what is X's day job / X现在在哪儿干活"),
+        (WORKED_AT, IN, "who has moved on from X / who is no longer with X / X走了哪些人 / 谁以前是X的人"),
+        (WORKED_AT, OUT, "where was X before the current job / X之前在什么地方干过"),
+        (ADVISES, IN, "who does X turn to for counsel / who gives X guidance / 谁在给X出主意 / X请谁指导"),
+        (ADVISES, OUT, "whom does X give counsel to / X在给哪些公司出主意"),
+        (ATTENDED, IN, "who was in the room for X / who showed up for X / X都来了谁 / X到场的有哪些人"),
+        (ATTENDED, OUT, "which gatherings did X show up for / X去过哪些会"),
+    )
     return tuple(
-        Prototype(sentence=sentence, hops=(Hop(link_types=link_types, direction=IN if inward else OUT),))
-        for link_types, inward, sentences in table
-        for sentence in sentences
+        Prototype(sentence=sentence, hops=(Hop(link_types=link_types, direction=direction),))
+        for link_types, direction, sentences in table
+        for sentence in sentences.split(" / ")
     )
 
 
@@ -79,7 +85,7 @@ def name_candidates(text: str) -> tuple[str, ...]:
     Spaced scripts give runs of one to four words, Han runs every part of two characters or more.
     """
     spans: dict[str, None] = {}
-    words = [match for match in _WORDS.finditer(text)]
+    words = list(_WORDS.finditer(text))
     for length in range(4, 0, -1):
         for start in range(len(words) - length + 1):
             chosen = words[start : start + length]

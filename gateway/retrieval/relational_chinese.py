@@ -46,7 +46,10 @@ _ROLES: tuple[tuple[str, tuple[str, ...], bool], ...] = (
 _ROLE = "(?:" + "|".join(f"(?P<r{i}>{words})" for i, (words, _, _) in enumerate(_ROLES)) + ")"
 _VERB = "(?:" + "|".join(f"(?P<v{i}>{words})" for i, (words, _) in enumerate(_VERBS)) + ")"
 
-_CLASS = r"(?:那些|这些|那几家|那家|所有|全部)?(?:(?:初创|创业|科技|被投)?(?:公司|企业)|机构|投资机构|基金|项目|会议|会|活动|人们?|团队|同事|投资人|单位|组织|地方)"
+_CLASS = (
+    r"(?:那些|这些|那几家|那家|所有|全部)?(?:(?:初创|创业|科技|被投)?(?:公司|企业)|机构|投资机构|基金|项目|会议|会|活动|"
+    r"人们?|团队|同事|投资人|单位|组织|地方)"
+)
 _WHICH = rf"(?:哪(?:几|一|些|个|家|位|场|次)*(?:个|家|位|场|次)?{_CLASS}?|什么{_CLASS}?|多少(?:个|家|位)?{_CLASS}?)"
 _WHO = rf"(?:(?:有|都有|还有)?(?:谁|{_WHICH}))"
 _ADVERB = r"(?:都|一起|共同|也|还|曾经|曾|目前|现在|最早|最初|当初|正在|正|先后|一共|总共|是|有)*"
@@ -82,7 +85,8 @@ def parse(question: str) -> tuple[str, NounPhrase] | None:
     timeless = _DATED.sub("", question)
     for rule, pattern, build in _FRAMES:
         if (match := pattern.match(timeless)) and (phrase := build(match)) is not None:
-            return rule, phrase if timeless == question else _unsure(phrase)
+            # A number is asked for, or a time: the list is evidence for it, not the answer.
+            return rule, phrase if timeless == question and "多少" not in question else _unsure(phrase)
     return None
 
 

@@ -79,7 +79,8 @@ _VERBS = (
     _Verb(link_types=ADVISES, finite=r"advis(?:ed|es|e)", base=r"advise", gerund=r"advising", passive=r"advised"),
     _Verb(
         link_types=ATTENDED,
-        finite=r"attend(?:ed|s)?|took part in|participated in|(?:was|were|been) (?:present )?at|been to|came to|went to|gone to|showed up at",
+        finite=r"attend(?:ed|s)?|took part in|participated in|(?:was|were|been) (?:present )?at|been to|(?:came|went) to|"
+        r"gone to|showed up at",
         base=r"attend|take part in|participate in|go to|come to|show up at",
         gerund=r"attending",
         passive=r"attended",
@@ -149,7 +150,8 @@ def parse(question: str) -> tuple[str, NounPhrase] | None:
     if _NEGATED.search(question):
         return None
     stripped = _WHEN.sub("", question)
-    dated = stripped != question and not _TIMELESS.search(question)
+    # A number is asked for, or a time: the list is evidence for it, not the answer.
+    dated = (stripped != question and not _TIMELESS.search(question)) or question.lower().startswith("how many")
     for rule, pattern, build in _FRAMES:
         if (match := pattern.match(stripped)) and (phrase := build(match)) is not None:
             return rule, replace(phrase, sure=phrase.sure and not dated)
@@ -319,8 +321,8 @@ _FRAMES = _compiled(
     (
         "who does X work for",
         (
-            rf"(?:{_WHO}|whom) (?P<aux>does|did|do) (?P<np>.+?) (?:currently |now |previously |used? to )?work (?:at|for)"
-            r"(?: before| previously| now)?"
+            rf"(?:{_WHO}|whom) (?P<aux>does|did|do) (?P<np>.+?) (?:currently |now |previously |used? to )?"
+            r"work (?:at|for)(?: before| previously| now)?"
         ),
         _works,
     ),
