@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 
 from gateway.retrieval.model import Candidate, PageRef, Stage
@@ -65,7 +64,7 @@ def apply_factors(candidates: Sequence[Candidate], stages: Sequence[tuple[Stage,
             boosted.append(candidate)
             continue
         product = min(max(math.prod(noted.values()), PRODUCT_MIN), PRODUCT_MAX)
-        boosted.append(replace(candidate, score=candidate.score * product, boosts=noted))
+        boosted.append(candidate.boosted(candidate.score * product, noted))
     return by_score(boosted)
 
 

@@ -64,7 +64,7 @@ def near_duplicates_last(candidates: Sequence[Candidate], *, limit: int) -> list
         whole = frozenset(shingles)
         probes = shingles[:: max(1, len(shingles) // PROBES)]
         # Probes spread over the passage: an edit that leaves it a near-copy cannot have touched them all.
-        likely = (other for other in seen if any(probe in other for probe in probes))
+        likely = (other for other in seen if not other.isdisjoint(probes))
         if any(_alike(whole, other) for other in likely):
             copies.append(candidate)
         else:

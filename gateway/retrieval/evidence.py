@@ -9,6 +9,7 @@ from gateway.retrieval.confidence import Calibration
 from gateway.retrieval.intent import Intent, IntentKind
 from gateway.retrieval.model import Arm, Candidate, CreateSafety, Evidence, Language, NameKind, PathStep
 from gateway.retrieval.terms import QuestionTerms, TextUnits, coverage, fold, is_han, page_units
+from services.domain.relations import RELATIONS
 
 KEYWORD_EXACT = 0.99
 """Every content word of the question."""
@@ -167,7 +168,7 @@ def _sentence(
         case Evidence.ALIAS_HIT | Evidence.EXACT_TITLE_MATCH:
             return _identity_sentence(candidate.identity, name, chinese=chinese)
         case Evidence.RELATIONAL:
-            path = path_text(candidate.path)
+            path = path_text(candidate.path, chinese=chinese)
             return f"图谱关系：{path}。" if chinese else f"The graph says: {path}."
         case Evidence.HIGH_VECTOR_MATCH:
             cosine = candidate.cosine or 0.0
@@ -194,9 +195,14 @@ def _identity_sentence(kind: NameKind | None, name: str, *, chinese: bool) -> st
             return f"标题正是“{name}”。" if chinese else f'Its title is exactly "{name}".'
 
 
-def path_text(path: Sequence[PathStep]) -> str:
-    """The links of an answer as one line, each in its own direction."""
-    return ", ".join(f"{step.from_slug} -{step.link_type}-> {step.to_slug}" for step in path)
+def path_text(path: Sequence[PathStep], *, chinese: bool) -> str:
+    """The links of an answer as one line, each in its own direction, in the words of the table of relations."""
+    steps = []
+    for step in path:
+        relation = RELATIONS.get(step.link_type)
+        verb = step.link_type if relation is None else relation.chinese if chinese else relation.english
+        steps.append(f"{step.from_slug} {verb} {step.to_slug}")
+    return ("，" if chinese else ", ").join(steps)
 
 
 def _words_sentence(candidate: Candidate, terms: QuestionTerms, units: TextUnits, *, chinese: bool) -> str:

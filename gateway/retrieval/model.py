@@ -225,6 +225,20 @@ class Candidate:
     """Set when the question names this page exactly."""
     matched_name: str = ""
 
+    def boosted(self, score: float, boosts: Mapping[str, float]) -> Candidate:
+        """This candidate with another score; `dataclasses.replace` does the same in four times the time."""
+        return Candidate(
+            page=self.page,
+            score=score,
+            matched_by=self.matched_by,
+            passage=self.passage,
+            cosine=self.cosine,
+            boosts=boosts,
+            path=self.path,
+            identity=self.identity,
+            matched_name=self.matched_name,
+        )
+
     @property
     def text(self) -> str:
         """The passage's text, or empty."""

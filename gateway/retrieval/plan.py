@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.retrieval.model import Direction, Language
+from services.domain import relations
 
 QUESTION_CHARACTERS_MAX = 300
 """Longer is pasted text, not a question about a link; the bound also keeps every pattern cheap."""
@@ -20,13 +21,15 @@ HOPS_MAX = 2
 SEEDS_MAX = 4
 """Names joined in one question; graph takes 8."""
 
-FOUNDED = ("founded",)
-INVESTED_IN = ("invested_in",)
-WORKS_AT = ("works_at",)
-WORKED_AT = ("worked_at",)
-WORKS_OR_WORKED_AT = ("works_at", "worked_at")
-ADVISES = ("advises",)
-ATTENDED = ("attended",)
+FOUNDED = (relations.FOUNDED,)
+INVESTED_IN = (relations.INVESTED_IN, "led_round")
+"""Who led a round has invested."""
+WORKS_AT = (relations.WORKS_AT,)
+WORKED_AT = (relations.WORKED_AT,)
+WORKS_OR_WORKED_AT = (relations.WORKS_AT, relations.WORKED_AT)
+ADVISES = (relations.ADVISES,)
+ATTENDED = (relations.ATTENDED,)
+PARTNER_OF = ("partner_of",)
 
 OUT = Direction.OUT
 IN = Direction.IN

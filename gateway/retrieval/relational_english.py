@@ -17,6 +17,7 @@ from gateway.retrieval.plan import (
     IN,
     INVESTED_IN,
     OUT,
+    PARTNER_OF,
     SEED_CHARACTERS_MAX,
     SEED_WORDS_MAX,
     SEEDS_MAX,
@@ -79,8 +80,8 @@ _VERBS = (
     _Verb(link_types=ADVISES, finite=r"advis(?:ed|es|e)", base=r"advise", gerund=r"advising", passive=r"advised"),
     _Verb(
         link_types=ATTENDED,
-        finite=r"attend(?:ed|s)?|took part in|participated in|(?:was|were|been) (?:present )?at|been to|(?:came|went) to|"
-        r"gone to|showed up at",
+        finite=r"attend(?:ed|s)?|took part in|participated in|(?:was|were|been) (?:present )?at|(?:been|came|went) to"
+        r"|showed up at",
         base=r"attend|take part in|participate in|go to|come to|show up at",
         gerund=r"attending",
         passive=r"attended",
@@ -102,6 +103,7 @@ _ROLES: tuple[tuple[str, tuple[str, ...], bool], ...] = (
     (r"(?:current )?(?:employees?|staff|team members?|team|workers?)", WORKS_AT, True),
     (r"advis[oe]rs?|advisory board", ADVISES, True),
     (r"attendees|participants|attendance", ATTENDED, True),
+    (r"(?:general |managing )?partners?", PARTNER_OF, True),
     (r"(?:former|ex-?|past|previous|old) ?employers?", WORKED_AT, False),
     (r"(?:current )?employers?", WORKS_AT, False),
     (r"portfolio(?: compan(?:y|ies))?|investments|portfolio startups", INVESTED_IN, False),
