@@ -1,15 +1,248 @@
-"""Placeholder replaced in the next change."""
+"""The links of a page: those in its text, those in its frontmatter, and what each of them means."""
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
 from services.domain.frontmatter import Frontmatter
-from services.domain.inference import About
-from services.domain.markdown import Layout
-from services.domain.page import Finding, LinkReference
+from services.domain.inference import FOLDER_TYPES, About
+from services.domain.link_fields import field_links
+from services.domain.link_targets import Target, markdown_target, wikilink_target
+from services.domain.link_types import MARK, Setting, TypedLink, setting_of, typed_links
+from services.domain.link_types_chinese import chinese
+from services.domain.link_types_english import english
+from services.domain.markdown import Layout, plain_words
+from services.domain.names import name_key
+from services.domain.page import Finding, LinkProvenance, LinkReference
+from services.domain.relations import MENTIONS, FieldLink, Role, allows, field_link, role_of_name, role_of_type
+from services.domain.slugs import fold_slug
+
+LINKS_MAX = 2_000
+"""Links of one page: an index page of a large vault stays below; a generated list must not flood the graph."""
+
+CONTEXT_CHARACTERS_MAX = 240
+
+_WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]{1,512})\]\]")
+_MARKDOWN = re.compile(
+    r"(!?)\[((?:[^\[\]\\\n]|\\.|\[\[[^\[\]\n]{0,256}\]\]|\[[^\[\]\n]{0,256}\]){0,512}+)\]"
+    r"\((<[^<>\n]{1,1024}>|[^\s()<>]{1,1024}(?:\([^\s()]{0,256}\)[^\s()]{0,512}){0,3})(?:[ \t]+(?:\"[^\"\n]{0,256}\"|'[^'\n]{0,256}'))?[ \t]*\)"
+)
+_DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n^]{1,256})\]:[ \t]+(\S{1,1024})", re.MULTILINE)
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\])}]+|[\w.+-]+@[\w-]+\.[\w.-]+")
+_BARE = re.compile(r"(?<![\w/.\\@#:~%=&+\-\ue000])([^\W\d_][\w-]*(?:/[\w-]+(?:\.[\w-]+)*)+)(?![/\w])")
+_SLUGGISH = re.compile(r"[a-z][a-z0-9_-]*(?:/[a-z0-9_]+)*/[a-z0-9]+(?:-[a-z0-9]+)+")
+_SENTENCE_END = re.compile(
+    r"(?<!\bMr)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bNo)(?<!\bCo)(?<!\bvs)(?<!\bMrs)(?<!\bInc)(?<!\bLtd)(?<!\be\.g)(?<!\bi\.e)"
+    r"[.!?][\"'”’)\]]*(?=\s)|[。！？][”’」』）)]*|\n[ \t]*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s))|\Z"
+)
+_LABEL = re.compile(
+    rf"[ \t>|]*(?:[-*+][ \t]+|\d{{1,3}}[.)][ \t]+)?(?:\*\*|__|\*|_)?([^\n:：*_|{MARK}]{{1,40}}?)(?:\*\*|__|\*|_)?[ \t]*(?:[:：]|\|)(?:\*\*|__)?"
+)
+_LISTED = re.compile(rf"[ \t>]*(?:[-*+]|\d{{1,3}}[.)])[ \t]+[^{MARK}\n]{{0,3}}{MARK}")
+
+
+class _Found(NamedTuple):
+    """A link in the text: where it stands and what it names."""
+
+    start: int
+    end: int
+    target: Target
+    embed: bool
 
 
 def extract_links(
     *, source: str, slug: str, path: str, about: About, front: Frontmatter, layout: Layout
 ) -> tuple[tuple[LinkReference, ...], tuple[Finding, ...]]:
-    """No links yet."""
-    return (), ()
+    """All links of a page, text before frontmatter, each meaning once; and a finding when there are too many.
+
+    Links to the page itself are left out. A link that states a relation stands for its mere mentions.
+    """
+    folder = (path or slug).rpartition("/")[0]
+    own = {name_key(name) for name in (about.title, *about.aliases)}
+    found = [link for link in _found(layout, source, folder) if not _self(link.target, source, slug, own)]
+    links = list(_typed(found[:LINKS_MAX], about, layout)) if found else []
+    fields = field_links(front, source=source, folder=folder, role=role_of_type(about.type))
+    links += [link for link in fields if not (link.source == source and _named(link.name, slug, own, link.titled))]
+    findings: tuple[Finding, ...] = ()
+    if len(found) > LINKS_MAX or len(links) > LINKS_MAX:
+        message = f"only the first {LINKS_MAX} links are kept"
+        findings = (Finding(code="LINKS_LIMIT", line=0, message=message, next_step="Split the page."),)
+    return _distinct(links)[:LINKS_MAX], findings
+
+
+def _self(target: Target, source: str, slug: str, own: set[str]) -> bool:
+    return target.source == source and _named(target.name, slug, own, target.titled)
+
+
+def _named(name: str, slug: str, own: set[str], titled: bool) -> bool:
+    return fold_slug(name) == slug or (titled and name_key(name) in own)
+
+
+def _distinct(links: list[LinkReference]) -> tuple[LinkReference, ...]:
+    stated = {
+        (link.source, link.name)
+        for link in links
+        if link.link_type != MENTIONS and link.provenance is LinkProvenance.TEXT
+    }
+    kept: dict[tuple[str, str, str, str, bool], LinkReference] = {}
+    for link in links:
+        text = link.provenance is LinkProvenance.TEXT
+        if text and link.link_type == MENTIONS and (link.source, link.name) in stated:
+            continue
+        kept.setdefault((link.source, link.name, link.link_type, link.provenance.value, link.inward), link)
+    return tuple(kept.values())
+
+
+def _found(layout: Layout, source: str, folder: str) -> list[_Found]:
+    """The links in the text in order; where one stands inside another, the outer one alone."""
+    prose = layout.prose
+    found: list[_Found] = []
+    spans: list[tuple[int, int]] = []
+    if "](" in prose:
+        for match in _MARKDOWN.finditer(prose):
+            spans.append(match.span())
+            target = markdown_target(match[3], plain_words(match[2]), source=source, folder=folder)
+            if target:
+                found.append(_Found(match.start(), match.end(), target, match[1] == "!"))
+    if "[[" in prose:
+        outer = sorted(spans)
+        for match in _WIKILINK.finditer(prose):
+            if _inside(outer, match.start()):
+                continue
+            spans.append(match.span())
+            target = wikilink_target(match[2], source=source, folder=folder)
+            if target:
+                found.append(_Found(match.start(), match.end(), target, match[1] == "!"))
+    if "]:" in prose:
+        for match in _DEFINITION.finditer(prose):
+            spans.append(match.span())
+            target = markdown_target(match[2], match[1], source=source, folder=folder)
+            if target:
+                found.append(_Found(match.start(), match.end(), target, False))
+    if "/" in prose:
+        found += _bare(prose, sorted(spans), source, folder)
+    found.sort(key=lambda link: link.start)
+    return found
+
+
+def _bare(prose: str, spans: list[tuple[int, int]], source: str, folder: str) -> Iterator[_Found]:
+    """Slugs that stand in the text without brackets, when their first part is a folder we know or they look like one."""
+    if "://" in prose or "@" in prose:
+        spans = sorted(spans + [match.span() for match in _URL.finditer(prose)])
+    own_root = folder.partition("/")[0].casefold()
+    for match in _BARE.finditer(prose):
+        name = match[1]
+        root = name.partition("/")[0].casefold()
+        known = root in FOLDER_TYPES or (own_root and root == own_root) or _SLUGGISH.fullmatch(name)
+        if known and not _inside(spans, match.start()):
+            target = wikilink_target(name, source=source, folder=folder)
+            if target:
+                yield _Found(match.start(), match.end(), target, False)
+
+
+def _inside(spans: list[tuple[int, int]], position: int) -> bool:
+    index = bisect_right(spans, (position, len(spans) and spans[-1][1]))
+    return index > 0 and spans[index - 1][0] <= position < spans[index - 1][1]
+
+
+def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkReference]:
+    """Each link with the meanings its sentence or its label gives it."""
+    role = role_of_type(about.type)
+    setting = setting_of(role, (about.title, *about.aliases))
+    text, starts = _marked(layout.prose, found)
+    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    line, position = 1, 0
+    first = 0
+    while first < len(found):
+        end = ends[min(bisect_right(ends, starts[first]), len(ends) - 1)]
+        begin = ends[index - 1] if (index := bisect_right(ends, starts[first])) else 0
+        last = bisect_left(starts, end, first)
+        last = max(last, first + 1)
+        group = found[first:last]
+        sentence = text[begin:end]
+        meanings = _meanings(
+            sentence, [role_of_name(link.target.name) for link in group], setting, layout, group[0].start
+        )
+        for number, link in enumerate(group):
+            line += layout.text.count("\n", position, link.start)
+            position = link.start
+            reference = LinkReference(
+                name=link.target.name,
+                source=link.target.source,
+                link_type=MENTIONS,
+                provenance=LinkProvenance.TEXT,
+                titled=link.target.titled,
+                display=link.target.display,
+                fragment=link.target.fragment,
+                embed=link.embed,
+                context=_context(
+                    layout.text, link, begin - starts[first] + group[0].start, group, end - starts[last - 1]
+                ),
+                line=line,
+            )
+            stated = [meaning for meaning in meanings if meaning.number == number]
+            for meaning in stated:
+                yield replace(reference, link_type=meaning.link_type, inward=meaning.inward)
+            if not stated:
+                yield reference
+        first = last
+
+
+def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
+    """The text with MARK in place of each link, and where the marks are."""
+    if MARK in prose:
+        prose = prose.replace(MARK, " ")
+    pieces: list[str] = []
+    starts: list[int] = []
+    position = length = 0
+    for link in found:
+        piece = prose[position : max(position, link.start)]
+        pieces += (piece, MARK)
+        starts.append(length + len(piece))
+        length += len(piece) + 1
+        position = max(position, link.end)
+    pieces.append(prose[position:])
+    return "".join(pieces), starts
+
+
+def _meanings(
+    sentence: str, roles: list[Role | None], setting: Setting, layout: Layout, offset: int
+) -> list[TypedLink]:
+    if setting.role is Role.OTHER:
+        return []
+    label = _label(sentence, layout, offset)
+    if label and setting.role in label.roles:
+        sides = [(role, setting.role) if label.inward else (setting.role, role) for role in roles]
+        return [
+            TypedLink(number=number, link_type=label.link_type, inward=label.inward)
+            for number, (subject, target) in enumerate(sides)
+            if allows(label.link_type, subject, target)
+        ]
+    rules = (english,) if sentence.isascii() else (english, chinese)
+    return list(dict.fromkeys(typed_links(sentence, roles, setting, rules)))
+
+
+def _label(sentence: str, layout: Layout, offset: int) -> FieldLink | None:
+    """What `Investors: A, B` says, or a list item under a heading `Investors`."""
+    match = _LABEL.match(sentence)
+    if match:
+        return field_link(match[1])
+    return field_link(layout.heading_at(offset)) if _LISTED.match(sentence) else None
+
+
+def _context(text: str, link: _Found, begin: int, group: list[_Found], after: int) -> str:
+    """The sentence around a link as its reader sees it, or what of it is near the link."""
+    end = group[-1].end + max(0, after - 1)
+    begin = max(0, begin)
+    if end - begin > 4 * CONTEXT_CHARACTERS_MAX:
+        begin, end = max(begin, link.start - CONTEXT_CHARACTERS_MAX), min(end, link.end + CONTEXT_CHARACTERS_MAX)
+    words = " ".join(plain_words(text[begin:end]).split())
+    if len(words) <= CONTEXT_CHARACTERS_MAX:
+        return words
+    shown = link.target.display or link.target.name
+    at = max(0, words.find(shown) - CONTEXT_CHARACTERS_MAX // 2)
+    return words[at : at + CONTEXT_CHARACTERS_MAX].strip()

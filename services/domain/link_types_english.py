@@ -1,0 +1,248 @@
+"""The English rules for what a sentence states about its links."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from services.domain.link_types import MARK, PAGE, Party, Setting, Stated, marks_before, run_after, run_before
+from services.domain.relations import ADVISES, ATTENDED, FOUNDED, INVESTED_IN, WORKED_AT, WORKS_AT, Role
+
+_ADVERB = (
+    r"(?:has|have|had|is|are|was|were|been|being|be|'s|also|later|then|once|previously|formerly|originally|recently|"
+    r"first|both|each|all|jointly|together|already|now|still|currently|since|briefly|subsequently|eventually|soon|"
+    r"himself|herself|themselves|who|so|again|just|early|only|personally|therefore|actively|reportedly|"
+    r"(?:in|since|from|until|by|during)\s+(?:early\s+|late\s+|mid-?)?(?:\w{3,9}\s+)?(?:19|20)\d\d|"
+    r"(?:19|20)\d\d|after\s+that|before\s+that|at\s+first|for\s+now|these\s+days|at\s+the\s+time)"
+)
+_TITLE = (
+    r"(?:CEO|CTO|COO|CFO|CMO|CRO|CPO|CIO|chief\s+[a-z]+(?:\s+officer)?|president|vice\s+president|VP(?:\s+of\s+\w+)?|"
+    r"(?:managing\s+|general\s+|founding\s+|venture\s+|only\s+)?partner|principal|(?:managing\s+|executive\s+|board\s+)?"
+    r"director(?:\s+of\s+\w+)?|head\s+of\s+[\w-]+(?:\s+[\w-]+)?|heads?\s+up|manager|(?:[a-z]+\s+){0,2}engineer|"
+    r"(?:[a-z]+\s+)?designer|(?:[a-z]+\s+)?analyst|(?:[a-z]+\s+)?developer|(?:[a-z]+\s+)?scientist|researcher|"
+    r"(?:product|project|office|operations|sales|marketing|account|engineering|data)\s+(?:manager|lead)|chair(?:man|"
+    r"woman|person)?|employee|associate|lead|staff|intern|architect|consultant|lawyer|accountant)"
+)
+_THE = r"(?:(?:the|a|an|its|our|their|his|her|one\s+of\s+the|still|now)\s+){0,2}"
+
+
+class _Verb(NamedTuple):
+    link_type: str
+    frame: Literal["active", "passive"]
+    pattern: str
+
+
+# Order matters at one place in the text: the first that matches there is taken.
+_VERBS = (
+    _Verb(FOUNDED, "passive", r"(?:co-?)?(?:founded|established|started|incorporated|set\s+up|created)\s+(?:\w+\s+)?(?:in\s+\d{4}\s+)?by"),
+    _Verb(INVESTED_IN, "passive", r"(?:backed|funded|financed|seed-funded|bankrolled)\s+(?:early\s+)?by|rais(?:ed|es|ing)(?:\s+[^.;,]{0,40}?)?\s+from|(?:funding|investments?|money|capital|backing|cheques?|checks?)\s+(?:came\s+)?from|(?:round|seed)\s+(?:was\s+)?led\s+by|(?:its\s+)?investors\s+(?:are|include|includes|were)"),
+    _Verb(ADVISES, "passive", r"advised\s+by|(?:its\s+)?advis[eo]rs?\s+(?:is|are|include|includes)"),
+    _Verb(ATTENDED, "passive", r"attended\s+by|(?:in\s+attendance|present|attending|attendees?|participants?)\s*(?:were|are|was|:)"),
+    _Verb(WORKS_AT, "passive", r"(?:its\s+|the\s+)?(?:employs|staff\s+(?:includes?|are)|team\s+(?:includes?|is))"),
+    _Verb(FOUNDED, "passive", r"(?:its\s+|the\s+)?(?:co-?)?founders?\s+(?:is|are|was|were|include|includes)"),
+    _Verb(WORKED_AT, "active", rf"(?:no\s+longer\s+(?:works?|working|employed)\s+(?:at|for|by)|used\s+to\s+work\s+(?:at|for)|worked\s+(?:at|for|here|there)|(?:left|quit|resigned\s+from|departed(?:\s+from)?)(?=\s+(?:the\s+)?(?:{MARK}|it\b|us\b|them\b|here\b|there\b|in\s+\d{{4}}))|(?:former|previous|ex-?|past|one-time|then-)\s*-?\s*{_TITLE}\s+(?:of|at|for)|previously\s+(?:{_TITLE}\s+)?(?:of|at|with)|formerly\s+(?:{_TITLE}\s+)?(?:of|at|with)|spent\s+[^.;,]{{1,40}}?\s+(?:years?|months?)\s+at|(?:was|were)\s+{_THE}{_TITLE}\s+(?:of|at|for)|stint\s+(?:at|with)|alum(?:nus|na|ni)?\s+of|ex-(?={MARK}))"),
+    _Verb(FOUNDED, "active", r"(?:co-?)?founder(?:\s*(?:,|and|&|/)\s*(?:[\w-]+\s*){1,4}?)?\s+(?:of|at)|(?:co-?)?(?:founded|founds|founding)|incorporated|(?:established|started|set\s+up|created|launched)\s+(?:the\s+)?(?:company|startup|fund|firm|business|studio)|(?:started|established|set\s+up)(?=\s+(?:MARK|it\b))".replace("MARK", MARK)),
+    _Verb(INVESTED_IN, "active", r"(?:(?:early|angel|seed|lead|first|major|existing)\s+)*investors?\s+in|invest(?:s|ed|ing|ments?)?(?:\s+(?!in\b)[^\s.,;]{1,20}){0,4}?\s+(?:in|into)|invested|back(?:s|ed|ing)(?!\s+(?:by|out|up|off|away|down))|fund(?:s|ed)(?!\s+by)|(?:led|co-?led|joined|participated\s+in)\s+(?:the\s+|its\s+|their\s+|our\s+|a\s+)?(?:seed|pre-seed|series\s+[a-f]|angel|first|second|extension|round|investment)(?:\s+(?:round|investment|extension))?(?:\s+(?:of|in|for|at))?|(?:wrote|wired|cut)\s+(?:a\s+|the\s+|its\s+|her\s+|his\s+)?(?:[\w-]+\s+)?(?:che(?:ck|que)s?|money)(?:\s+(?:to|for|into))?|board\s+seat\s+(?:at|in|on)|put\s+(?:money|[\d.,]+\s*\w*)\s+into|took\s+a\s+stake\s+in|owns\s+(?:a\s+)?(?:stake|shares)\s+in"),
+    _Verb(ADVISES, "active", r"advis(?:es|ed|ing)(?!\s+by)|(?:an?\s+|the\s+|its\s+)?(?:[a-z]+\s+)?advis[eo]r(?:\s+(?:to|at|for|of))?|(?:sits|serves|served|joined)\s+(?:on\s+)?the\s+advisory\s+board\s+(?:of|at)|advisory\s+(?:role|position|board)\s+(?:at|with|of)|consults\s+for"),
+    _Verb(WORKS_AT, "active", rf"works?\s+(?:at|for|here)|working\s+(?:at|for)|(?:employed|hired)\s+(?:at|by)|(?:is|are|as|,|and|^|still)?\s*{_THE}{_TITLE}\s+(?:of|at|for)|joined(?:\s+(?!forces|us\b|the\s+(?:call|meeting|dinner|lunch))(?:as\s+[^.;,]{{1,40}}?\s+(?:at|of)|the\s+team\s+(?:at|of)))?|(?:runs|leads|manages|heads)\s+[\w-]+(?:\s+[\w-]+)?\s+at|(?:role|position|job)\s+at|at(?=\s+{MARK}\s*,?\s*(?:since|as)\b)"),
+    _Verb(ATTENDED, "active", r"attend(?:s|ed|ing)(?!\s+by)|was\s+(?:present\s+)?at(?=\s+(?:the\s+)?MARK)|took\s+part\s+in|participated\s+in|showed\s+up|joined\s+from|came\s+along|dialled\s+in|dialed\s+in|went\s+to(?=\s+(?:the\s+)?MARK)|spoke\s+at".replace("MARK", MARK)),
+)  # fmt: skip
+_ANY = re.compile(
+    "|".join(f"(?P<v{number}>(?<![\\w-])(?:{verb.pattern})(?![\\w]))" for number, verb in enumerate(_VERBS)),
+    re.IGNORECASE,
+)
+
+_SEPARATOR = re.compile(
+    rf"\s*(?:\([^(){MARK}]{{0,80}}\)|as\s+[\w-]+(?:\s+[\w-]+)?)?(?:\s*(?:,|;|/|&|\band\b|\bor\b|\bthen\b|\bas\s+well\s+as\b|\balso\b|\bfinally\b))+"
+    rf"(?:\s+(?:the|since|in|its|later|from|also)\b[^,.;{MARK}]{{0,40}}?,?)?\s*[\"“]?{MARK}",
+    re.IGNORECASE,
+)
+_SUBJECT_LINKS = re.compile(
+    rf"{MARK}(?:\s*\([^(){MARK}]{{0,80}}\))?(?:\s*,)?(?:\s+{_ADVERB})*\s*(?:,\s*)?\Z", re.IGNORECASE
+)
+_ADVERBS = re.compile(rf"(?:\s*\b{_ADVERB}\b\s*,?)+\Z", re.IGNORECASE)
+_CLAUSE = re.compile(
+    r"[,;:.!?—–()|]|\b(?:and|but|then|who|which|that|where|while|because|when|though|although|so)\b|\s-\s",
+    re.IGNORECASE,
+)
+_STOP = re.compile(
+    r"[.;:—–|]|,|\b(?:who|which|that|where|when|while|because|but|after|before|until|since|with|alongside|against|from|by|"
+    r"via|through|like|unlike|about|than|near|over|under|without|near|and|or|not|never)\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"\b(?:not|never|cannot|n't|nobody|no\s+one|none|neither|declin\w+|refus\w+|considers?|considered|considering|might|may|"
+    r"could|would|should|will|plan(?:s|ned|ning)?\s+to|hop(?:es?|ed|ing)\s+to|want(?:s|ed)?\s+to|tr(?:y|ies|ied)\s+to|"
+    r"almost|nearly|rumou?r\w*|without|if|whether|instead\s+of|rather\s+than|den(?:y|ies|ied)|going\s+to|about\s+to|"
+    r"passed\s+on|turned\s+down|thinks?\s+of|thought\s+(?:of|about)|asked\s+to|invited\s+to|like\s+to|allegedly|absent|"
+    r"regrets|apologi[sz]ed|didn't|doesn't|don't|isn't|wasn't|weren't|hasn't|haven't|won't|couldn't|wouldn't)\b[^.;,]{0,40}\Z",
+    re.IGNORECASE,
+)
+_HOLLOW = re.compile(  # What may follow a verb whose object is the page, unsaid or as a pronoun.
+    r"\s*(?:(?:in|into|at|for|to|of)\s+)?(?:\Z|[.,;:!?)(|—–]|\d|[£$€]|(?:it|us|them|here|there|both)\b|(?:the|this|our|its|their|a|an|his|her|borrowed)\b|"
+    r"(?:in|on|since|until|from|as|at|with|early|before|after|and|for|during|through|too|by|again|over|plus|last|this|remotely|online|until|via|together|alone|twice|again)\b)",
+    re.IGNORECASE,
+)
+_FOREIGN = re.compile(r"\s*(?:the\s+|a\s+)?(?:in\s+|into\s+|at\s+|of\s+|for\s+|to\s+)?([A-Z][\w-]*(?:\s+[A-Z][\w-]*)*)")
+_PRONOUNS = {
+    Role.PERSON: frozenset({"he", "she", "they", "i"}),
+    Role.ORGANIZATION: frozenset({"it", "they", "we", "company", "fund", "firm", "startup", "studio", "business", "team", "lab"}),
+    Role.GATHERING: frozenset({"it", "meeting", "call", "dinner", "lunch", "workshop", "session", "event"}),
+}  # fmt: skip
+_OBJECT_PRONOUNS = {
+    Role.PERSON: re.compile(r"\s*(?:her|him|them|me)\b", re.IGNORECASE),
+    Role.ORGANIZATION: re.compile(r"\s*(?:it|us|them|here|there|(?:the|this|our)\s+(?:company|fund|firm|startup|business|team))\b", re.IGNORECASE),
+    Role.GATHERING: re.compile(r"\s*(?:it|(?:the|this)\s+(?:meeting|call|dinner|lunch|workshop|session|event))\b", re.IGNORECASE),
+}  # fmt: skip
+_BANNED_IN_GAP = {
+    FOUNDED: re.compile(r"\b(?:in|at|of|for|to|on)\b", re.IGNORECASE),
+    ATTENDED: re.compile(r"\b(?:in|of|for|to|on)\b", re.IGNORECASE),
+}
+_IS_ROLE = re.compile(
+    rf"{MARK}(?:\s*\([^(){MARK}]{{0,60}}\))?\s*(?:,|\bis\b|\bserves\s+as\b|\bis\s+still\b)\s*{_THE}(?P<founder>(?:co-?)?founder)?"
+    rf"(?:\s*(?:and|,|&|/)\s*)?(?P<advisor>(?:[a-z]+\s+)?advis[eo]r)?(?P<title>{_TITLE})?(?=\s*(?:[.,;:)]|\Z|and\b|since\b|on\b|with\b|in\b))",
+    re.IGNORECASE,
+)
+_POSSESSIVE = re.compile(
+    rf"{MARK}(?:'s|’s)\s+(?:(?P<former>former|ex-|previous)\s*)?(?:[a-z]+\s+)?(?:(?P<founder>(?:co-?)?founder)|(?P<advisor>advis[eo]r)|(?P<title>{_TITLE}))\b",
+    re.IGNORECASE,
+)
+_ROLE_LABEL = re.compile(
+    rf"\b(?:(?P<founder>(?:co-?)?founders?)|(?P<investor>(?:lead\s+)?investors?|backers?)|(?P<advisor>advis[eo]rs?)|(?P<title>CEO|CTO|COO|CFO|chief\s+executive))\s*:?\s*(?={MARK})",
+    re.IGNORECASE,
+)
+_UNTIL = re.compile(rf"[^.;{MARK}]{{0,60}}?\buntil\b", re.IGNORECASE)
+
+
+def english(sentence: str, setting: Setting) -> Iterator[Stated]:
+    """The relations an English sentence states; none when it asks."""
+    if sentence.rstrip(" \t\n\"'”)").endswith("?"):
+        return
+    carried: Party = PAGE
+    verbs = list(_ANY.finditer(sentence))
+    for number, match in enumerate(verbs):
+        verb = _VERBS[int((match.lastgroup or "v0")[1:])]
+        subject = _subject(sentence, match.start(), setting, carried, first=number == 0)
+        carried = subject
+        if _NEGATION.search(sentence, 0, match.start()) and not match[0].lower().startswith("no longer"):
+            continue
+        end = verbs[number + 1].start() if number + 1 < len(verbs) else len(sentence)
+        target = _target(sentence, match.end(), end, verb, setting, subject)
+        link_type = verb.link_type
+        if link_type == WORKS_AT and _UNTIL.match(sentence, match.end() + 1):
+            link_type = WORKED_AT
+        if link_type == WORKED_AT and match[0].lower().startswith("worked") and _is_ongoing(sentence, match):
+            link_type = WORKS_AT
+        if verb.frame == "active":
+            yield Stated(link_type=link_type, subject=subject, object=target)
+        else:
+            yield Stated(link_type=link_type, subject=target, object=subject)
+    yield from _roles(sentence, setting)
+
+
+def _roles(sentence: str, setting: Setting) -> Iterator[Stated]:
+    """Relations stated by nouns alone: `X is head of data`, `X's founder`, `CEO X`."""
+    for pattern in (_IS_ROLE, _POSSESSIVE, _ROLE_LABEL):
+        for match in pattern.finditer(sentence):
+            at = match.start() if pattern is not _ROLE_LABEL else sentence.index(MARK, match.end())
+            links = run_after(sentence, at, _SEPARATOR) if pattern is _ROLE_LABEL else (sentence.count(MARK, 0, at),)
+            if _NEGATION.search(sentence, 0, match.start()):
+                continue
+            groups = match.groupdict()
+            for group, link_type in (
+                ("founder", FOUNDED),
+                ("advisor", ADVISES),
+                ("title", WORKS_AT),
+                ("investor", INVESTED_IN),
+            ):
+                if not groups.get(group):
+                    continue
+                if pattern is _POSSESSIVE:
+                    owner = _subject(sentence, at, setting, PAGE, first=True)
+                    former = link_type == WORKS_AT and groups.get("former")
+                    yield Stated(link_type=WORKED_AT if former else link_type, subject=owner, object=links)
+                else:
+                    yield Stated(link_type=link_type, subject=links, object=PAGE)
+
+
+def _subject(sentence: str, verb: int, setting: Setting, carried: Party, *, first: bool) -> Party:
+    """Who a verb is said of: the words right before it, else the subject carried over a conjunction."""
+    before = sentence[max(0, verb - 400) : verb]
+    shift = verb - len(before)
+    if links := _SUBJECT_LINKS.search(before):
+        return run_before(sentence, shift + links.start() + 1, _SEPARATOR)
+    bare = _ADVERBS.sub("", before.rstrip())
+    stops = list(_CLAUSE.finditer(bare))
+    clause = bare[stops[-1].end() :].strip() if stops else bare.strip()
+    if not clause:
+        offset = marks_before(sentence, shift)
+        return _before_clause(bare, stops, setting, carried, first=first, offset=offset)
+    clause = clause.strip("*_~#>-+•[]()\"'“” \t\n")
+    words = clause.split()
+    if not words:
+        return carried if not first else PAGE
+    if words[-1].casefold() in _PRONOUNS.get(setting.role, frozenset()):
+        return PAGE
+    for count in (1, 2, 3, 4):
+        if len(words) >= count and setting.is_page(" ".join(words[-count:])):
+            return PAGE
+    return None
+
+
+def _before_clause(
+    bare: str, stops: list[re.Match[str]], setting: Setting, carried: Party, *, first: bool, offset: int
+) -> Party:
+    """The subject of a clause without one: of the verb before, of the page, or of what the clause hangs on."""
+    if not first or not stops or stops[-1][0] not in ",(":
+        return carried
+    head = bare[: stops[-1].start()].rstrip()
+    if head.endswith(MARK):
+        return (offset + head.count(MARK) - 1,)
+    last = head.split()[-2:]
+    if (
+        last
+        and last[-1][:1].isupper()
+        and len(head.split()) > 1
+        and not any(setting.is_page(w) for w in (last[-1], " ".join(last)))
+    ):
+        # `…, a rival of Foo, founded by …` is about Foo; `fund in Ghent, founded by …` is about the page.
+        return PAGE if last[0].casefold() in ("in", "at", "from", "near", "of", "based", "and") else None
+    return PAGE
+
+
+def _target(sentence: str, begin: int, end: int, verb: _Verb, setting: Setting, subject: Party) -> Party:
+    """What a verb is said about: the links after it, or the page where links are the subject and nothing else follows."""
+    mark = sentence.find(MARK, begin, end)
+    gap = sentence[begin:mark] if mark >= 0 else ""
+    banned = _BANNED_IN_GAP.get(verb.link_type)
+    if (
+        mark >= 0
+        and len(gap.split()) <= 8
+        and not _STOP.search(gap.rstrip(' :"“'))
+        and not (banned and banned.search(gap))
+    ):
+        return run_after(sentence, mark, _SEPARATOR)
+    if not isinstance(subject, tuple):
+        return None
+    rest = sentence[begin:]
+    pronoun = _OBJECT_PRONOUNS.get(setting.role)
+    if pronoun and pronoun.match(rest):
+        return PAGE
+    if verb.frame == "passive" or _FOREIGN.match(rest):
+        return PAGE if _names_page(rest, setting) else None
+    return PAGE if _HOLLOW.match(rest) else None
+
+
+def _names_page(rest: str, setting: Setting) -> bool:
+    """Whether the words after a verb begin with a name of the page."""
+    match = _FOREIGN.match(rest)
+    words = match[1].split() if match else []
+    return any(setting.is_page(" ".join(words[:count])) for count in range(1, min(len(words), 5) + 1))
+
+
+def _is_ongoing(sentence: str, match: re.Match[str]) -> bool:
+    """Whether `has worked at X since …` says that it lasts."""
+    return (
+        re.search(r"\b(?:has|have)\s*\Z", sentence[: match.start()], re.IGNORECASE) is not None and "since" in sentence
+    )
