@@ -21,6 +21,8 @@ class ConsumerState:
     ack_floor: int
     """Everything up to this sequence of the stream is acknowledged."""
     delivered: int
+    in_hand: int
+    """Messages delivered and not yet acknowledged."""
     pending: int
     """Messages to be delivered or not yet acknowledged."""
 
@@ -71,6 +73,7 @@ async def consumer_state(connection: NatsConnection, stream: str, name: str) -> 
     return ConsumerState(
         ack_floor=int(ack_floor["stream_seq"]),
         delivered=int(delivered["stream_seq"]),
+        in_hand=int(str(info["num_ack_pending"])),
         pending=int(str(info["num_pending"])) + int(str(info["num_ack_pending"])),
     )
 

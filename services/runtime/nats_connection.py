@@ -73,6 +73,11 @@ class NatsConnection:
         return bool(self._client.is_connected)
 
     @property
+    def payload_bytes_max(self) -> int:
+        """The largest message the server takes."""
+        return int(self._client.max_payload)
+
+    @property
     def clustered(self) -> bool:
         """Whether the server is one of several."""
         # The server's own words about itself; the client keeps them without offering all of them.
