@@ -206,8 +206,8 @@ def path_text(path: Sequence[PathStep], *, chinese: bool) -> str:
 
 
 def _words_sentence(candidate: Candidate, terms: QuestionTerms, units: TextUnits, *, chinese: bool) -> str:
-    held = [unit for unit in terms.content if units.holds(unit)]
-    missing = [unit for unit in terms.content if unit not in held]
+    held = [terms.spellings[unit] for unit in terms.content if units.holds(unit)]
+    missing = [terms.spellings[unit] for unit in terms.content if terms.spellings[unit] not in held]
     if not held:
         if candidate.cosine is not None:
             near = f"{candidate.cosine:.2f}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
@@ -88,15 +87,9 @@ class NounPhrase:
 
 
 def clean_question(text: str) -> str:
-    """The question in one line of normal width, without end marks; empty when it is too long to be one.
-
-    Spaces beside Han characters go, because "X 投资了哪些公司" and "X投资了哪些公司" ask the same.
-    """
+    """The question in one line of normal width, without end marks; empty when it is too long to be one."""
     if len(text) > 4 * QUESTION_CHARACTERS_MAX:
         return ""
     line = " ".join(unicodedata.normalize("NFKC", text).replace("’", "'").split())
-    line = _BESIDE_HAN.sub("", line).strip(" ?!.。;,~…")
+    line = line.strip(" ?!.。;,~…")
     return line if len(line) <= QUESTION_CHARACTERS_MAX else ""
-
-
-_BESIDE_HAN = re.compile("(?<=[\u3400-\u9fff]) +| +(?=[\u3400-\u9fff])")

@@ -66,6 +66,7 @@ _LEAD = re.compile(
     r"^(?:请问|请|麻烦|帮我|给我|我想知道|我想问|想知道|你知道|知道|告诉我|查一下|查查|列出|列举|找出|找一下|看看|说说|一下"
     r"|所有|全部|[,:、\s])+"
 )
+_BESIDE_HAN = re.compile("(?<=[\u3400-\u9fff]) +| +(?=[\u3400-\u9fff])")
 _NEGATED = re.compile(r"没有(?!谁)|没(?:参加|投|出席|加入|在)|未曾|从未|并非|不是|不在|除了|拒绝|放弃")
 _DATED = re.compile(r"(?:(?:19|20)\d\d年?(?:\d{1,2}月)?|去年|今年|上个月|上周|这个月|最近)")
 _PRONOUN = re.compile(
@@ -81,7 +82,8 @@ def parse(question: str) -> tuple[str, NounPhrase] | None:
     """The rule that reads a cleaned question, with the phrase that answers it; None when no rule does."""
     if not re.search("[\u3400-\u9fff]", question):
         return None
-    question = _LEAD.sub("", question, count=1).replace(",", "")
+    # "X 投资了哪些公司" and "X投资了哪些公司" ask the same.
+    question = _LEAD.sub("", _BESIDE_HAN.sub("", question), count=1).replace(",", "")
     if _NEGATED.search(question):
         return None
     timeless = _DATED.sub("", question)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gateway.retrieval.model import Language, PageRef
@@ -65,6 +65,8 @@ class QuestionTerms:
     language: Language
     content: tuple[str, ...]
     """Stems of words, pairs of Han characters; no repeats, in the order of the question, at most UNITS_MAX."""
+    spellings: Mapping[str, str]
+    """Unit of content to the word as the question has it, for people."""
     names: tuple[str, ...]
     """Folded names that the question spells as such: capitals inside a sentence, identifiers, quotes."""
     words: tuple[str, ...]
@@ -96,15 +98,16 @@ def question_terms(text: str) -> QuestionTerms:
     """The terms of a question, from its last QUESTION_CHARACTERS_MAX characters."""
     text = unicodedata.normalize("NFKC", text[-QUESTION_CHARACTERS_MAX:])
     folded = text.casefold()
-    content: dict[str, None] = {}
+    content: dict[str, str] = {}
     for word in _WORD.findall(folded):
         if word not in STOP_ENGLISH:
-            content[stem(word)] = None
+            content.setdefault(stem(word), word)
     for run in _HAN_RUN.findall(_STOP_CHINESE.sub(" ", folded)):
-        content.update(dict.fromkeys(_han_units(run)))
+        content.update({unit: unit for unit in _han_units(run)})
     return QuestionTerms(
         language=detect_language(text),
-        content=tuple(content)[:UNITS_MAX],
+        content=tuple(content)[-UNITS_MAX:],
+        spellings=content,
         names=_names(text),
         words=words_of(folded),
     )
