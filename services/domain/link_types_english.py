@@ -14,11 +14,13 @@ _ADVERB = (
     r"first|both|each|all|jointly|together|already|now|still|currently|since|briefly|subsequently|eventually|soon|"
     r"himself|herself|themselves|who|so|again|just|early|only|personally|therefore|actively|reportedly|"
     r"(?:in|since|from|until|by|during)\s+(?:early\s+|late\s+|mid-?)?(?:\w{3,9}\s+)?(?:19|20)\d\d|"
-    r"(?:19|20)\d\d|after\s+that|before\s+that|at\s+first|for\s+now|these\s+days|at\s+the\s+time)"
+    r"(?:19|20)\d\d|an?|the|one\s+of\s+the|after\s+that|before\s+that|at\s+first|for\s+now|"
+    r"these\s+days|at\s+the\s+time)"
 )
 _TITLE = (
     r"(?:CEO|CTO|COO|CFO|CMO|CRO|CPO|CIO|chief\s+[a-z]+(?:\s+officer)?|president|vice\s+president|VP(?:\s+of\s+\w+)?|"
-    r"(?:managing\s+|general\s+|founding\s+|venture\s+|only\s+)?partner|principal|(?:managing\s+|executive\s+|board\s+)?"
+    r"(?:managing\s+|general\s+|founding\s+|venture\s+|only\s+)?partner|principal|(?:managing\s+|"
+    r"executive\s+|board\s+)?"
     r"director(?:\s+of\s+\w+)?|head\s+of\s+[\w-]+(?:\s+[\w-]+)?|heads?\s+up|manager|(?:[a-z]+\s+){0,2}engineer|"
     r"(?:[a-z]+\s+)?designer|(?:[a-z]+\s+)?analyst|(?:[a-z]+\s+)?developer|(?:[a-z]+\s+)?scientist|researcher|"
     r"(?:product|project|office|operations|sales|marketing|account|engineering|data)\s+(?:manager|lead)|chair(?:man|"
@@ -35,81 +37,173 @@ class _Verb(NamedTuple):
 
 # Order matters at one place in the text: the first that matches there is taken.
 _VERBS = (
-    _Verb(FOUNDED, "passive", r"(?:co-?)?(?:founded|established|started|incorporated|set\s+up|created)\s+(?:\w+\s+)?(?:in\s+\d{4}\s+)?by"),
-    _Verb(INVESTED_IN, "passive", r"(?:backed|funded|financed|seed-funded|bankrolled)\s+(?:early\s+)?by|rais(?:ed|es|ing)(?:\s+[^.;,]{0,40}?)?\s+from|(?:funding|investments?|money|capital|backing|cheques?|checks?)\s+(?:came\s+)?from|(?:round|seed)\s+(?:was\s+)?led\s+by|(?:its\s+)?investors\s+(?:are|include|includes|were)"),
+    _Verb(
+        FOUNDED,
+        "passive",
+        r"(?:co-?)?(?:founded|established|started|incorporated|set\s+up|created)\s+(?:\w+\s+)?"
+        r"(?:in\s+\d{4}\s+)?by",
+    ),
+    _Verb(
+        INVESTED_IN,
+        "passive",
+        r"(?:backed|funded|financed|seed-funded|bankrolled)\s+(?:early\s+)?by|rais(?:ed|es|"
+        r"ing)(?:\s+[^.;,]{0,40}?)?\s+from|(?:funding|investments?|money|capital|backing|"
+        r"cheques?|checks?)\s+(?:came\s+)?from|(?:round|seed)\s+(?:was\s+)?led\s+by|(?:its\s+)?investors\s"
+        r"+(?:are|include|includes|were)",
+    ),
     _Verb(ADVISES, "passive", r"advised\s+by|(?:its\s+)?advis[eo]rs?\s+(?:is|are|include|includes)"),
-    _Verb(ATTENDED, "passive", r"attended\s+by|(?:in\s+attendance|present|attending|attendees?|participants?)\s*(?:were|are|was|:)"),
+    _Verb(
+        ATTENDED,
+        "passive",
+        r"attended\s+by|(?:in\s+attendance|present|attending|attendees?|participants?)\s*(?:were|"
+        r"are|was|:)",
+    ),
     _Verb(WORKS_AT, "passive", r"(?:its\s+|the\s+)?(?:employs|staff\s+(?:includes?|are)|team\s+(?:includes?|is))"),
     _Verb(FOUNDED, "passive", r"(?:its\s+|the\s+)?(?:co-?)?founders?\s+(?:is|are|was|were|include|includes)"),
-    _Verb(WORKED_AT, "active", rf"(?:no\s+longer\s+(?:works?|working|employed)\s+(?:at|for|by)|used\s+to\s+work\s+(?:at|for)|worked\s+(?:at|for|here|there)|(?:left|quit|resigned\s+from|departed(?:\s+from)?)(?=\s+(?:the\s+)?(?:{MARK}|it\b|us\b|them\b|here\b|there\b|in\s+\d{{4}}))|(?:former|previous|ex-?|past|one-time|then-)\s*-?\s*{_TITLE}\s+(?:of|at|for)|previously\s+(?:{_TITLE}\s+)?(?:of|at|with)|formerly\s+(?:{_TITLE}\s+)?(?:of|at|with)|spent\s+[^.;,]{{1,40}}?\s+(?:years?|months?)\s+at|(?:was|were)\s+{_THE}{_TITLE}\s+(?:of|at|for)|stint\s+(?:at|with)|alum(?:nus|na|ni)?\s+of|ex-(?={MARK}))"),
-    _Verb(FOUNDED, "active", r"(?:co-?)?founder(?:\s*(?:,|and|&|/)\s*(?:[\w-]+\s*){1,4}?)?\s+(?:of|at)|(?:co-?)?(?:founded|founds|founding)|incorporated|(?:established|started|set\s+up|created|launched)\s+(?:the\s+)?(?:company|startup|fund|firm|business|studio)|(?:started|established|set\s+up)(?=\s+(?:MARK|it\b))".replace("MARK", MARK)),
-    _Verb(INVESTED_IN, "active", r"(?:(?:early|angel|seed|lead|first|major|existing)\s+)*investors?\s+in|invest(?:s|ed|ing|ments?)?(?:\s+(?!in\b)[^\s.,;]{1,20}){0,4}?\s+(?:in|into)|invested|back(?:s|ed|ing)(?!\s+(?:by|out|up|off|away|down))|fund(?:s|ed)(?!\s+by)|(?:led|co-?led|joined|participated\s+in)\s+(?:the\s+|its\s+|their\s+|our\s+|a\s+)?(?:seed|pre-seed|series\s+[a-f]|angel|first|second|extension|round|investment)(?:\s+(?:round|investment|extension))?(?:\s+(?:of|in|for|at))?|(?:wrote|wired|cut)\s+(?:a\s+|the\s+|its\s+|her\s+|his\s+)?(?:[\w-]+\s+)?(?:che(?:ck|que)s?|money)(?:\s+(?:to|for|into))?|board\s+seat\s+(?:at|in|on)|put\s+(?:money|[\d.,]+\s*\w*)\s+into|took\s+a\s+stake\s+in|owns\s+(?:a\s+)?(?:stake|shares)\s+in"),
-    _Verb(ADVISES, "active", r"advis(?:es|ed|ing)(?!\s+by)|(?:an?\s+|the\s+|its\s+)?(?:[a-z]+\s+)?advis[eo]r(?:\s+(?:to|at|for|of))?|(?:sits|serves|served|joined)\s+(?:on\s+)?the\s+advisory\s+board\s+(?:of|at)|advisory\s+(?:role|position|board)\s+(?:at|with|of)|consults\s+for"),
-    _Verb(WORKS_AT, "active", rf"works?\s+(?:at|for|here)|working\s+(?:at|for)|(?:employed|hired)\s+(?:at|by)|(?:is|are|as|,|and|^|still)?\s*{_THE}{_TITLE}\s+(?:of|at|for)|joined(?:\s+(?!forces|us\b|the\s+(?:call|meeting|dinner|lunch))(?:as\s+[^.;,]{{1,40}}?\s+(?:at|of)|the\s+team\s+(?:at|of)))?|(?:runs|leads|manages|heads)\s+[\w-]+(?:\s+[\w-]+)?\s+at|(?:role|position|job)\s+at|at(?=\s+{MARK}\s*,?\s*(?:since|as)\b)"),
-    _Verb(ATTENDED, "active", r"attend(?:s|ed|ing)(?!\s+by)|was\s+(?:present\s+)?at(?=\s+(?:the\s+)?MARK)|took\s+part\s+in|participated\s+in|showed\s+up|joined\s+from|came\s+along|dialled\s+in|dialed\s+in|went\s+to(?=\s+(?:the\s+)?MARK)|spoke\s+at".replace("MARK", MARK)),
-)  # fmt: skip
+    _Verb(
+        WORKED_AT,
+        "active",
+        rf"(?:no\s+longer\s+(?:works?|working|employed)\s+(?:at|for|by)|used\s+to\s+work\s+(?:at|"
+        rf"for)|worked\s+(?:at|for|here|there)|(?:left|quit|resigned\s+from|departed(?:\s+from)?)(?=\s+(?:t"
+        rf"he\s+)?(?:{MARK}|it\b|us\b|them\b|here\b|there\b|in\s+\d{{4}}))|(?:former|previous|"
+        rf"ex-?|past|one-time|then-)\s*-?\s*{_TITLE}\s+(?:of|at|for)|previously\s+(?:{_TITLE}\s+)?(?:of|"
+        rf"at|with)|formerly\s+(?:{_TITLE}\s+)?(?:of|at|with)|spent\s+[^.;,]{{1,40}}?\s+(?:years?|"
+        rf"months?)\s+at|(?:was|were)\s+{_THE}{_TITLE}\s+(?:of|at|for)|stint\s+(?:at|with)|"
+        rf"alum(?:nus|na|ni)?\s+of|ex-(?={MARK}))",
+    ),
+    _Verb(
+        FOUNDED,
+        "active",
+        r"(?:co-?)?founder(?:\s*(?:,|and|&|/)\s*(?:[\w-]+\s*){1,4}?)?\s+(?:of|at)|(?:co-?)?(?:founded|"
+        r"founds|founding)|incorporated|(?:established|started|set\s+up|created|launched)\s+(?:the\s+)?(?:"
+        r"company|startup|fund|firm|business|studio)|(?:started|established|set\s+up)(?=\s+(?:MARK|"
+        r"it\b))".replace("MARK", MARK),
+    ),
+    _Verb(
+        INVESTED_IN,
+        "active",
+        r"(?:(?:early|angel|seed|lead|first|major|existing)\s+)*investors?\s+in|invest(?:s|"
+        r"ed|ing|ments?)?(?:\s+(?!in\b)[^\s.,;]{1,20}){0,4}?\s+(?:in|into)|invested|back(?:s|"
+        r"ed|ing)(?!\s+(?:by|out|up|off|away|down))|fund(?:s|ed)(?!\s+by)|(?:led|co-?led|"
+        r"joined|participated\s+in)\s+(?:the\s+|its\s+|their\s+|our\s+|a\s+)?(?:seed|pre-seed|"
+        r"series\s+[a-f]|angel|first|second|extension|round|investment)(?:\s+(?:round|investment|"
+        r"extension))?(?:\s+(?:of|in|for|at))?|(?:wrote|wired|cut)\s+(?:a\s+|the\s+|its\s+|"
+        r"her\s+|his\s+)?(?:[\w-]+\s+)?(?:che(?:ck|que)s?|money)(?:\s+(?:to|for|into))?|board\s+seat\s+(?:"
+        r"at|in|on)|put\s+(?:money|[\d.,]+\s*\w*)\s+into|took\s+a\s+stake\s+in|owns\s+(?:a\s+)?(?:stake|"
+        r"shares)\s+in",
+    ),
+    _Verb(
+        ADVISES,
+        "active",
+        r"advis(?:es|ed|ing)(?!\s+by)|(?:an?\s+|the\s+|its\s+)?(?:[a-z]+\s+)?advis[eo]r(?:\s+(?:to|"
+        r"at|for|of))?|(?:sits|serves|served|joined)\s+(?:on\s+)?the\s+advisory\s+board\s+(?:of|"
+        r"at)|advisory\s+(?:role|position|board)\s+(?:at|with|of)|consults\s+for",
+    ),
+    _Verb(
+        WORKS_AT,
+        "active",
+        rf"works?\s+(?:at|for|here)|working\s+(?:at|for)|(?:employed|hired)\s+(?:at|by)|(?:is|"
+        rf"are|as|,|and|^|still)?\s*{_THE}{_TITLE}\s+(?:of|at|for)|joined(?:\s+(?!forces|us\b|"
+        rf"the\s+(?:call|meeting|dinner|lunch))(?:as\s+[^.;,]{{1,40}}?\s+(?:at|of)|the\s+team\s+(?:at|"
+        rf"of)))?|(?:runs|leads|manages|heads)\s+[\w-]+(?:\s+[\w-]+)?\s+at|(?:role|position|"
+        rf"job)\s+at|at(?=\s+{MARK}\s*,?\s*(?:since|as)\b)",
+    ),
+    _Verb(
+        ATTENDED,
+        "active",
+        r"(?:hosted|chaired|led)(?=\s*(?:[,.;]|it\b|the\s+(?:meeting|call|session|dinner|"
+        r"lunch)))|attend(?:s|ed|ing)(?!\s+by)|was\s+(?:present\s+)?at(?=\s+(?:the\s+)?MARK)|"
+        r"took\s+part\s+in|participated\s+in|showed\s+up|joined\s+from|came\s+along|dialled\s+in|"
+        r"dialed\s+in|went\s+to(?=\s+(?:the\s+)?MARK)|spoke\s+at".replace("MARK", MARK),
+    ),
+)
 _ANY = re.compile(
     "|".join(f"(?P<v{number}>(?<![\\w-])(?:{verb.pattern})(?![\\w]))" for number, verb in enumerate(_VERBS)),
     re.IGNORECASE,
 )
 
 _SEPARATOR = re.compile(
-    rf"\s*(?:\([^(){MARK}]{{0,80}}\)|as\s+[\w-]+(?:\s+[\w-]+)?)?(?:\s*(?:,|;|/|&|\band\b|\bor\b|\bthen\b|\bas\s+well\s+as\b|\balso\b|\bfinally\b))+"
+    rf"\s*(?:\([^(){MARK}]{{0,80}}\)|as\s+[\w-]+(?:\s+[\w-]+)?)?(?:\s*(?:,|;|/|&|\band\b|"
+    rf"\bor\b|\bthen\b|\bas\s+well\s+as\b|\balso\b|\bfinally\b))+"
     rf"(?:\s+(?:the|since|in|its|later|from|also)\b[^,.;{MARK}]{{0,40}}?,?)?\s*[\"“]?{MARK}",
     re.IGNORECASE,
 )
 _SUBJECT_LINKS = re.compile(
-    rf"{MARK}(?:\s*\([^(){MARK}]{{0,80}}\))?(?:\s*,)?(?:\s+{_ADVERB})*\s*(?:,\s*)?\Z", re.IGNORECASE
+    rf"{MARK}(?:\s*\([^(){MARK}]{{0,80}}\))?(?:\s*+,)?+(?:\s++{_ADVERB}\b)*+\s*+(?:,\s*+)?+\Z", re.IGNORECASE
 )
-_ADVERBS = re.compile(rf"(?:\s*\b{_ADVERB}\b\s*,?)+\Z", re.IGNORECASE)
+_LATER_SUBJECT_LINKS = re.compile(
+    rf"(?:[,;:]|\b(?:and|while|but|when|where|because|as)\b)\s*+(?:{MARK}(?:,|\s|and\b)*+)*+(?<={MARK}|"
+    rf"\s)(?:{_ADVERB}\b\s*+)*+\Z",
+    re.IGNORECASE,
+)
+"""A later verb has links for its subject only when they begin a clause; else it shares that of the verb before."""
+_ADVERBS = re.compile(rf"(?:\b{_ADVERB}\b[\s,]*+)++\Z", re.IGNORECASE)
 _CLAUSE = re.compile(
     r"[,;:.!?—–()|]|\b(?:and|but|then|who|which|that|where|while|because|when|though|although|so)\b|\s-\s",
     re.IGNORECASE,
 )
 _STOP = re.compile(
-    r"[.;:—–|]|,|\b(?:who|which|that|where|when|while|because|but|after|before|until|since|with|alongside|against|from|by|"
+    r"[.;:—–|]|,|\b(?:who|which|that|where|when|while|because|but|after|before|until|"
+    r"since|with|alongside|against|from|by|"
     r"via|through|like|unlike|about|than|near|over|under|without|near|and|or|not|never)\b",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
-    r"\b(?:not|never|cannot|n't|nobody|no\s+one|none|neither|declin\w+|refus\w+|considers?|considered|considering|might|may|"
+    r"\b(?:not|never|cannot|n't|nobody|no\s+one|none|neither|declin\w+|refus\w+|considers?|"
+    r"considered|considering|might|(?-i:may)|"
     r"could|would|should|will|plan(?:s|ned|ning)?\s+to|hop(?:es?|ed|ing)\s+to|want(?:s|ed)?\s+to|tr(?:y|ies|ied)\s+to|"
     r"almost|nearly|rumou?r\w*|without|if|whether|instead\s+of|rather\s+than|den(?:y|ies|ied)|going\s+to|about\s+to|"
     r"passed\s+on|turned\s+down|thinks?\s+of|thought\s+(?:of|about)|asked\s+to|invited\s+to|like\s+to|allegedly|absent|"
-    r"regrets|apologi[sz]ed|didn't|doesn't|don't|isn't|wasn't|weren't|hasn't|haven't|won't|couldn't|wouldn't)\b[^.;,]{0,40}\Z",
+    r"regrets|apologi[sz]ed|didn't|doesn't|don't|isn't|wasn't|weren't|hasn't|haven't|"
+    r"won't|couldn't|wouldn't)\b[^.;,]{0,40}\Z",
     re.IGNORECASE,
 )
 _HOLLOW = re.compile(  # What may follow a verb whose object is the page, unsaid or as a pronoun.
-    r"\s*(?:(?:in|into|at|for|to|of)\s+)?(?:\Z|[.,;:!?)(|—–]|\d|[£$€]|(?:it|us|them|here|there|both)\b|(?:the|this|our|its|their|a|an|his|her|borrowed)\b|"
-    r"(?:in|on|since|until|from|as|at|with|early|before|after|and|for|during|through|too|by|again|over|plus|last|this|remotely|online|until|via|together|alone|twice|again)\b)",
+    r"\s*(?:(?:in|into|at|for|to|of)\s+)?(?:\Z|[.,;:!?)(|—–]|\d|[£$€]|(?:it|us|them|here|"
+    r"there|both)\b|(?:the|this|our|its|their|a|an|his|her|borrowed)\b|"
+    r"(?:in|on|since|until|from|as|at|with|early|before|after|and|for|during|through|"
+    r"too|by|again|over|plus|last|this|remotely|online|until|via|together|alone|twice|"
+    r"again)\b)",
     re.IGNORECASE,
 )
 _FOREIGN = re.compile(r"\s*(?:the\s+|a\s+)?(?:in\s+|into\s+|at\s+|of\s+|for\s+|to\s+)?([A-Z][\w-]*(?:\s+[A-Z][\w-]*)*)")
 _PRONOUNS = {
     Role.PERSON: frozenset({"he", "she", "they", "i"}),
-    Role.ORGANIZATION: frozenset({"it", "they", "we", "company", "fund", "firm", "startup", "studio", "business", "team", "lab"}),
+    Role.ORGANIZATION: frozenset(
+        {"it", "they", "we", "company", "fund", "firm", "startup", "studio", "business", "team", "lab"}
+    ),
     Role.GATHERING: frozenset({"it", "meeting", "call", "dinner", "lunch", "workshop", "session", "event"}),
-}  # fmt: skip
+}
 _OBJECT_PRONOUNS = {
     Role.PERSON: re.compile(r"\s*(?:her|him|them|me)\b", re.IGNORECASE),
-    Role.ORGANIZATION: re.compile(r"\s*(?:it|us|them|here|there|(?:the|this|our)\s+(?:company|fund|firm|startup|business|team))\b", re.IGNORECASE),
-    Role.GATHERING: re.compile(r"\s*(?:it|(?:the|this)\s+(?:meeting|call|dinner|lunch|workshop|session|event))\b", re.IGNORECASE),
-}  # fmt: skip
+    Role.ORGANIZATION: re.compile(
+        r"\s*(?:it|us|them|here|there|(?:the|this|our)\s+(?:company|fund|firm|startup|business|"
+        r"team))\b",
+        re.IGNORECASE,
+    ),
+    Role.GATHERING: re.compile(
+        (r"\s*(?:it|(?:the|this)\s+(?:meeting|call|dinner|lunch|workshop|session|event))\b"), re.IGNORECASE
+    ),
+}
 _BANNED_IN_GAP = {
     FOUNDED: re.compile(r"\b(?:in|at|of|for|to|on)\b", re.IGNORECASE),
     ATTENDED: re.compile(r"\b(?:in|of|for|to|on)\b", re.IGNORECASE),
 }
 _IS_ROLE = re.compile(
-    rf"{MARK}(?:\s*\([^(){MARK}]{{0,60}}\))?\s*(?:,|\bis\b|\bserves\s+as\b|\bis\s+still\b)\s*{_THE}(?P<founder>(?:co-?)?founder)?"
-    rf"(?:\s*(?:and|,|&|/)\s*)?(?P<advisor>(?:[a-z]+\s+)?advis[eo]r)?(?P<title>{_TITLE})?(?=\s*(?:[.,;:)]|\Z|and\b|since\b|on\b|with\b|in\b))",
+    rf"{MARK}(?:\s*\([^(){MARK}]{{0,60}}\))?\s*(?:,|\bis\b|\bserves\s+as\b|\bis\s+still\b)\s*{_THE}"
+    rf"(?P<founder>(?:co-?)?founder)?"
+    rf"(?:\s*(?:and|,|&|/)\s*)?(?P<advisor>(?:[a-z]+\s+)?advis[eo]r)?(?P<title>{_TITLE})?(?=\s*(?:"
+    rf"[.,;:)]|\Z|and\b|since\b|on\b|with\b|in\b))",
     re.IGNORECASE,
 )
 _POSSESSIVE = re.compile(
-    rf"{MARK}(?:'s|’s)\s+(?:(?P<former>former|ex-|previous)\s*)?(?:[a-z]+\s+)?(?:(?P<founder>(?:co-?)?founder)|(?P<advisor>advis[eo]r)|(?P<title>{_TITLE}))\b",
+    rf"{MARK}(?:'s|’s)\s+(?:(?P<former>former|ex-|previous)\s*)?(?:[a-z]+\s+)?(?:(?P<founder>(?:co-?)?f"
+    rf"ounder)|(?P<advisor>advis[eo]r)|(?P<title>{_TITLE}))\b",
     re.IGNORECASE,
 )
 _ROLE_LABEL = re.compile(
-    rf"\b(?:(?P<founder>(?:co-?)?founders?)|(?P<investor>(?:lead\s+)?investors?|backers?)|(?P<advisor>advis[eo]rs?)|(?P<title>CEO|CTO|COO|CFO|chief\s+executive))\s*:?\s*(?={MARK})",
+    rf"\b(?:(?P<founder>(?:co-?)?founders?)|(?P<investor>(?:lead\s+)?investors?|backers?)|"
+    rf"(?P<advisor>advis[eo]rs?)|(?P<title>CEO|CTO|COO|CFO|chief\s+executive))\s*:?\s*(?={MARK})",
     re.IGNORECASE,
 )
 _UNTIL = re.compile(rf"[^.;{MARK}]{{0,60}}?\buntil\b", re.IGNORECASE)
@@ -134,6 +228,8 @@ def english(sentence: str, setting: Setting) -> Iterator[Stated]:
             link_type = WORKED_AT
         if link_type == WORKED_AT and match[0].lower().startswith("worked") and _is_ongoing(sentence, match):
             link_type = WORKS_AT
+        if setting.role is Role.GATHERING and match[0].lower().startswith("joined"):
+            link_type = ATTENDED
         if verb.frame == "active":
             yield Stated(link_type=link_type, subject=subject, object=target)
         else:
@@ -170,8 +266,9 @@ def _subject(sentence: str, verb: int, setting: Setting, carried: Party, *, firs
     """Who a verb is said of: the words right before it, else the subject carried over a conjunction."""
     before = sentence[max(0, verb - 400) : verb]
     shift = verb - len(before)
-    if links := _SUBJECT_LINKS.search(before):
-        return run_before(sentence, shift + links.start() + 1, _SEPARATOR)
+    links = (_SUBJECT_LINKS if first else _LATER_SUBJECT_LINKS).search(before)
+    if links and MARK in links[0]:
+        return run_before(sentence, shift + before.rindex(MARK) + 1, _SEPARATOR)
     bare = _ADVERBS.sub("", before.rstrip())
     stops = list(_CLAUSE.finditer(bare))
     clause = bare[stops[-1].end() :].strip() if stops else bare.strip()
@@ -212,7 +309,7 @@ def _before_clause(
 
 
 def _target(sentence: str, begin: int, end: int, verb: _Verb, setting: Setting, subject: Party) -> Party:
-    """What a verb is said about: the links after it, or the page where links are the subject and nothing else follows."""
+    """What a verb is said about: the links after it, or the page when links are the subject and nothing follows."""
     mark = sentence.find(MARK, begin, end)
     gap = sentence[begin:mark] if mark >= 0 else ""
     banned = _BANNED_IN_GAP.get(verb.link_type)

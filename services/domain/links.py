@@ -29,18 +29,21 @@ CONTEXT_CHARACTERS_MAX = 240
 _WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]{1,512})\]\]")
 _MARKDOWN = re.compile(
     r"(!?)\[((?:[^\[\]\\\n]|\\.|\[\[[^\[\]\n]{0,256}\]\]|\[[^\[\]\n]{0,256}\]){0,512}+)\]"
-    r"\((<[^<>\n]{1,1024}>|[^\s()<>]{1,1024}(?:\([^\s()]{0,256}\)[^\s()]{0,512}){0,3})(?:[ \t]+(?:\"[^\"\n]{0,256}\"|'[^'\n]{0,256}'))?[ \t]*\)"
+    r"\((<[^<>\n]{1,1024}>|[^\s()<>]{1,1024}(?:\([^\s()]{0,256}\)[^\s()]{0,512}){0,3})(?:[ \t]+(?:\""
+    r"[^\"\n]{0,256}\"|'[^'\n]{0,256}'))?[ \t]*\)"
 )
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n^]{1,256})\]:[ \t]+(\S{1,1024})", re.MULTILINE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\])}]+|[\w.+-]+@[\w-]+\.[\w.-]+")
 _BARE = re.compile(r"(?<![\w/.\\@#:~%=&+\-\ue000])([^\W\d_][\w-]*(?:/[\w-]+(?:\.[\w-]+)*)+)(?![/\w])")
 _SLUGGISH = re.compile(r"[a-z][a-z0-9_-]*(?:/[a-z0-9_]+)*/[a-z0-9]+(?:-[a-z0-9]+)+")
 _SENTENCE_END = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bNo)(?<!\bCo)(?<!\bvs)(?<!\bMrs)(?<!\bInc)(?<!\bLtd)(?<!\be\.g)(?<!\bi\.e)"
+    r"(?<!\bMr)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bNo)(?<!\bCo)(?<!\bvs)(?<!\bMrs)(?<!\bInc)(?<!\bLtd)"
+    r"(?<!\be\.g)(?<!\bi\.e)"
     r"[.!?][\"'”’)\]]*(?=\s)|[。！？][”’」』）)]*|\n[ \t]*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s))|\Z"
 )
 _LABEL = re.compile(
-    rf"[ \t>|]*(?:[-*+][ \t]+|\d{{1,3}}[.)][ \t]+)?(?:\*\*|__|\*|_)?([^\n:：*_|{MARK}]{{1,40}}?)(?:\*\*|__|\*|_)?[ \t]*(?:[:：]|\|)(?:\*\*|__)?"
+    rf"[ \t>|]*(?:[-*+][ \t]+|\d{{1,3}}[.)][ \t]+)?(?:\*\*|__|\*|_)?([^\n:：*_|{MARK}]{{1,40}}?)(?:\*\*|"
+    rf"__|\*|_)?[ \t]*(?:[:：]|\|)(?:\*\*|__)?"
 )
 _LISTED = re.compile(rf"[ \t>]*(?:[-*+]|\d{{1,3}}[.)])[ \t]+[^{MARK}\n]{{0,3}}{MARK}")
 
@@ -130,7 +133,7 @@ def _found(layout: Layout, source: str, folder: str) -> list[_Found]:
 
 
 def _bare(prose: str, spans: list[tuple[int, int]], source: str, folder: str) -> Iterator[_Found]:
-    """Slugs that stand in the text without brackets, when their first part is a folder we know or they look like one."""
+    """Slugs that stand in the text without brackets, when their first part is a folder we know or they look like it."""
     if "://" in prose or "@" in prose:
         spans = sorted(spans + [match.span() for match in _URL.finditer(prose)])
     own_root = folder.partition("/")[0].casefold()

@@ -121,37 +121,44 @@ class FieldLink:
 
 
 def _fields() -> dict[str, FieldLink]:
-    person, bodies = frozenset({_PERSON}), frozenset({_ORGANIZATION, _OTHER})
+    person, organization = frozenset({_PERSON}), frozenset({_ORGANIZATION})
+    bodies = frozenset({_ORGANIZATION, _OTHER})
     gathering = frozenset({_GATHERING, _OTHER})
-    table: tuple[tuple[str, str, bool, frozenset[Role], bool], ...] = (
-        ("company companies employer works_at work organization organisation 公司 任职 就职 任职于 就职于 供职于 单位 工作单位 "
-         "雇主 所在公司", WORKS_AT, False, person, False),
-        ("worked_at former_company former_companies former_employer former_employers previously past_companies "
-         "曾任职 曾就职 曾任职于 曾就职于 前公司 前东家 原单位", WORKED_AT, False, person, False),
-        ("founded founder_of cofounded co_founded 创立 创办 创立了 创办了 创建", FOUNDED, False, _ACTORS, False),
-        ("founder founders cofounders co_founders cofounder co_founder founded_by 创始人 联合创始人 创办人 创立者",
-         FOUNDED, True, bodies, False),
-        ("invested_in investments portfolio portfolio_companies backed 投资了 投资于 投资公司 被投企业 投资组合 已投项目 投资项目",
-         INVESTED_IN, False, _ACTORS, False),
-        ("investors investor backers backed_by invested_by shareholders 投资方 投资人 投资者 投资机构 股东 天使投资人",
-         INVESTED_IN, True, bodies, False),
-        ("lead lead_investor led_by 领投 领投方", "led_round", True, bodies, False),
-        ("key_people employees team staff people ceo cto coo cfo 员工 团队 成员 核心成员 主要成员 关键人物 负责人 首席执行官 "
-         "总经理", WORKS_AT, True, frozenset({_ORGANIZATION}), False),
-        ("former_employees former_staff alumni 前员工 前成员 离职员工", WORKED_AT, True, frozenset({_ORGANIZATION}), False),
-        ("advises advising advisor_to adviser_to 担任顾问 顾问于 任顾问", ADVISES, False, _ACTORS, False),
-        ("advisors advisor advisers adviser advised_by 顾问 顾问团 顾问团队", ADVISES, True, bodies, False),
-        ("attended 参加 出席 参加了", ATTENDED, False, _ACTORS, False),
-        ("attendees attendee participants participant present attended_by 参会人 参会者 参会人员 与会者 与会人员 出席人 出席者 "
-         "参加人 参与者 参与人", ATTENDED, True, gathering, False),
-        ("partner partners 合伙人", "partner_of", True, frozenset({_ORGANIZATION}), False),
-        ("sources", "discussed_in", True, _ALL, True),
-        ("source 来源", "source", False, _ALL, True),
-        ("related see_also related_to 相关 另见 参见", "related_to", False, _ALL, False),
+    table: tuple[tuple[str, bool, frozenset[Role], str], ...] = (
+        (WORKS_AT, False, person, """company companies employer works_at work organization organisation 公司
+            任职 就职 任职于
+            就职于 供职于 单位 工作单位 雇主 所在公司"""),
+        (WORKED_AT, False, person, """worked_at former_company former_companies former_employer former_employers
+            previously
+            past_companies 曾任职 曾就职 曾任职于 曾就职于 前公司 前东家 原单位"""),
+        (FOUNDED, False, _ACTORS, "founded founder_of cofounded co_founded 创立 创办 创立了 创办了 创建"),
+        (FOUNDED, True, bodies, """founder founders cofounders co_founders cofounder co_founder founded_by
+            创始人 联合创始人
+            创办人 创立者"""),
+        (INVESTED_IN, False, _ACTORS, """invested_in investments portfolio portfolio_companies backed 投资了
+            投资于 投资公司
+            被投企业 投资组合 已投项目 投资项目"""),
+        (INVESTED_IN, True, bodies, """investors investor backers backed_by invested_by shareholders 投资方
+            投资人 投资者
+            投资机构 股东 天使投资人"""),
+        ("led_round", True, bodies, "lead lead_investor led_by 领投 领投方"),
+        (WORKS_AT, True, organization, """key_people employees team staff people ceo cto coo cfo 员工 团队 成员
+            核心成员
+            主要成员 关键人物 负责人 首席执行官 总经理"""),
+        (WORKED_AT, True, organization, "former_employees former_staff alumni 前员工 前成员 离职员工"),
+        (ADVISES, False, _ACTORS, "advises advising advisor_to adviser_to 担任顾问 顾问于 任顾问"),
+        (ADVISES, True, bodies, "advisors advisor advisers adviser advised_by 顾问 顾问团 顾问团队"),
+        (ATTENDED, False, _ACTORS, "attended 参加 出席 参加了"),
+        (ATTENDED, True, gathering, """attendees attendee participants participant present attended_by 参会人 参会者
+            参会人员 与会者 与会人员 出席人 出席者 参加人 参与者 参与人"""),
+        ("partner_of", True, organization, "partner partners 合伙人"),
+        ("discussed_in", True, _ALL, "sources"),
+        ("source", False, _ALL, "source 来源"),
+        ("related_to", False, _ALL, "related see_also related_to 相关 另见 参见"),
     )  # fmt: skip
     return {
-        name: FieldLink(link_type, inward, roles, slugs_only)
-        for names, link_type, inward, roles, slugs_only in table
+        name: FieldLink(link_type, inward, roles, slugs_only=link_type in ("source", "discussed_in"))
+        for link_type, inward, roles, names in table
         for name in names.split()
     }
 
@@ -163,7 +170,8 @@ _TYPE_ROLES = {
     "person": _PERSON, "contact": _PERSON, "individual": _PERSON, "founder": _PERSON, "联系人": _PERSON,
     "company": _ORGANIZATION, "organization": _ORGANIZATION, "organisation": _ORGANIZATION, "org": _ORGANIZATION,
     "fund": _ORGANIZATION, "startup": _ORGANIZATION, "team": _ORGANIZATION, "institution": _ORGANIZATION,
-    "school": _ORGANIZATION, "基金": _ORGANIZATION, "机构": _ORGANIZATION, "组织": _ORGANIZATION, "团队": _ORGANIZATION,
+    "school": _ORGANIZATION, "基金": _ORGANIZATION, "机构": _ORGANIZATION, "组织": _ORGANIZATION, "团队":
+            _ORGANIZATION,
     "meeting": _GATHERING, "event": _GATHERING, "call": _GATHERING, "conference": _GATHERING,
     "calendar-event": _GATHERING,
 }  # fmt: skip
