@@ -42,7 +42,7 @@ class Runner:
         Raises:
             BrainError: Whatever went wrong; what nobody foresaw is logged once with its stack and becomes Internal.
         """
-        operation = self.find(name, tools_only=tools_only)
+        operation = find_operation(self.operations, name, tools_only=tools_only)
         began = time.perf_counter()
         reason = "OK"
         try:
@@ -70,22 +70,23 @@ class Runner:
             log.info("operation", extra=extra)
         return result | {"notes": list(arguments.notes)} if arguments.notes else result
 
-    def find(self, name: str, *, tools_only: bool = False) -> Operation:
-        """The operation of this name; raises InvalidArgument naming the nearest one."""
-        operation = self.operations.get(name)
-        if operation is None or (tools_only and not operation.tool):
-            names = [o.name for o in self.operations.values() if o.tool or not tools_only]
-            close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-            hint = f"Did you mean {close[0]!r}? " if close else ""
-            raise InvalidArgument(
-                "OPERATION_UNKNOWN",
-                f"there is no operation {name[:80]!r}",
-                field="operation",
-                value=name,
-                next_step=f"{hint}Operations: {', '.join(names)}.",
-                metadata={"nearest": close[0]} if close else None,
-            )
-        return operation
+
+def find_operation(operations: Mapping[str, Operation], name: str, *, tools_only: bool = False) -> Operation:
+    """The operation of this name; raises InvalidArgument naming the nearest one."""
+    operation = operations.get(name)
+    if operation is None or (tools_only and not operation.tool):
+        names = [known.name for known in operations.values() if known.tool or not tools_only]
+        close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"Did you mean {close[0]!r}? " if close else ""
+        raise InvalidArgument(
+            "OPERATION_UNKNOWN",
+            f"there is no operation {name[:80]!r}",
+            field="operation",
+            value=name,
+            next_step=f"{hint}Operations: {', '.join(names)}.",
+            metadata={"nearest": close[0]} if close else None,
+        )
+    return operation
 
 
 def error_reply(error: BrainError) -> JsonObject:

@@ -1,0 +1,89 @@
+"""MCP over stdio: joins or starts the brain of this machine and forwards every call to it.
+
+Nothing but the protocol is written to standard output: the SDK points file descriptor 1 at standard error while it
+serves, so that not even a library's banner or a child process can get between two messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mcp.server.stdio import stdio_server
+
+from gateway.admission import PRINCIPAL_HEADER, REMOTE_HEADER
+from gateway.local_client import BrainGoneError, LocalClient
+from gateway.mcp.tools import build_server
+from gateway.operations.definition import Operation
+from gateway.operations.json_value import JsonObject, JsonValue
+from gateway.operations.run import find_operation
+from services.domain.errors import Unavailable
+
+TRIES_MAX = 3
+"""A brain that goes down under a call is started again and asked again, but not for ever."""
+
+OpenBrain = Callable[[Mapping[str, str]], LocalClient]
+"""Joins the running brain, or starts one; the client sends these headers. Blocking."""
+
+
+async def serve_stdio(operations: Mapping[str, Operation], open_brain: OpenBrain, *, version: str) -> None:
+    """Serves one agent until it closes standard input."""
+    forward = _Forward(operations, open_brain)
+    server = build_server(operations, forward.call, version=version)
+    async with stdio_server() as (reading, writing):
+        # In the background, so that the handshake need not wait for a brain that has to come up first.
+        joining = asyncio.create_task(forward.join())
+        try:
+            await server.run(reading, writing, server.create_initialization_options())
+        finally:
+            joining.cancel()
+
+
+class _Forward:
+    """Calls tools at the brain, and finds a brain again when it is gone."""
+
+    def __init__(self, operations: Mapping[str, Operation], open_brain: OpenBrain) -> None:
+        self._operations = operations
+        self._open_brain = open_brain
+        # An agent is not the person at the keyboard: what it does may come out of a page it read.
+        self._headers = {REMOTE_HEADER: "1", PRINCIPAL_HEADER: "mcp"}
+        self._client: LocalClient | None = None
+        self._joining = asyncio.Lock()
+
+    async def join(self) -> LocalClient:
+        """The brain's client; one attempt at a time."""
+        async with self._joining:
+            if self._client is None:
+                self._client = await asyncio.to_thread(self._open_brain, self._headers)
+            return self._client
+
+    async def call(self, name: str, raw: JsonValue, request: Any) -> JsonObject:  # noqa: ANN401 - the SDK's type
+        """The tool's result, from whichever brain answers."""
+        operation = find_operation(self._operations, name, tools_only=True)
+        arguments = _repeatable(operation, raw)
+        for _ in range(TRIES_MAX):
+            client = await self.join()
+            try:
+                return await asyncio.to_thread(client.call, name, arguments)
+            except BrainGoneError:
+                async with self._joining:
+                    if self._client is client:
+                        self._client = None
+        raise Unavailable(
+            "PEER_UNAVAILABLE",
+            "the brain went down again and again",
+            next_step="Look at the log below the data folder, or run `fleetbrain doctor`.",
+        )
+
+
+def _repeatable(operation: Operation, raw: JsonValue) -> JsonValue:
+    """The arguments with an idempotency key, so that a write may be sent again when nobody knows whether it arrived."""
+    if not any(parameter.name == "request_id" for parameter in operation.parameters):
+        return raw
+    if raw is None:
+        raw = {}
+    if isinstance(raw, dict) and not raw.get("request_id"):
+        return {**raw, "request_id": str(uuid.uuid4())}
+    return raw
