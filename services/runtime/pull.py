@@ -113,6 +113,11 @@ class PullReader:
             self._in_hand.pop(delivery.sequence, None)
             await self._connection.publish(delivery.reply, word)
 
+    def forget(self, deliveries: Sequence[Delivery]) -> None:
+        """No longer says that they are worked on, and leaves them to whoever has them now."""
+        for delivery in deliveries:
+            self._in_hand.pop(delivery.sequence, None)
+
     async def keep_alive(self) -> None:
         """Says in time that what is in hand is still worked on; runs until cancelled."""
         while True:

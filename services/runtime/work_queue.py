@@ -17,7 +17,7 @@ QUEUE_FULL = frozenset({10047, 10077, 10054, 10122, 10123})
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One message that this worker has. Exactly one of `ack`, `nak` and `term` ends it."""
+    """One message that this worker has. Exactly one of `ack`, `nak`, `term` and `leave` is the last word on it."""
 
     subject: str
     payload: bytes
@@ -38,6 +38,10 @@ class Work:
     async def term(self) -> None:
         """It is given up and never comes again."""
         await self._reader.acknowledge([self._delivery], TERM)
+
+    def leave(self) -> None:
+        """Another worker has it by now: this one neither ends it nor gives it back."""
+        self._reader.forget([self._delivery])
 
 
 class Worker:
