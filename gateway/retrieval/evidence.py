@@ -63,7 +63,13 @@ def judge(candidate: Candidate, terms: QuestionTerms, scale: Calibration, *, lan
 
 
 def abstention(
-    judged: Sequence[Judged], terms: QuestionTerms, scale: Calibration, intent: Intent, *, named: Sequence[str] = ()
+    judged: Sequence[Judged],
+    terms: QuestionTerms,
+    scale: Calibration,
+    intent: Intent,
+    *,
+    named: Sequence[str] = (),
+    graph_answered: bool = True,
 ) -> str:
     """Why the answer should be "I don't know", in the query's language; empty when something found is relevant.
 
@@ -75,6 +81,7 @@ def abstention(
         scale: What the embedder's cosines mean.
         intent: The question's kind.
         named: Names of the question that graph resolved.
+        graph_answered: Whether graph was there to say that there is no such link.
     """
     chinese = intent.language is Language.CHINESE
     if not judged:
@@ -91,7 +98,7 @@ def abstention(
     unknown, known = _names_held(head, terms, intent, named)
     if unknown and not known:
         return _unknown_name(unknown[0], chinese=chinese)
-    if intent.plan is not None and intent.plan.sure:
+    if intent.plan is not None and intent.plan.sure and graph_answered:
         # Graph knows the name and no such link; only a text that says the whole of it may speak against graph.
         if best >= KEYWORD_EXACT:
             return ""
@@ -116,14 +123,21 @@ def _names_held(
     head: Sequence[Judged], terms: QuestionTerms, intent: Intent, named: Sequence[str]
 ) -> tuple[list[str], list[str]]:
     """The names of the question that no hit holds, and those that one does or that graph knows."""
-    names = [name for name in terms.names if not set(name.split()) <= _CALENDAR]
-    if intent.plan is not None:
-        names = [fold(name) for name in intent.plan.readings[-1]]
-    elif intent.kind is IntentKind.ENTITY and intent.person and intent.subject:
-        names = [fold(intent.subject)]
     resolved = {fold(name) for name in named}
-    known = [name for name in names if name in resolved or any(hit.units.names(name) for hit in head)]
-    return [name for name in names if name not in known], known
+
+    def held(name: str) -> bool:
+        return fold(name) in resolved or any(hit.units.names(fold(name)) for hit in head)
+
+    if intent.plan is not None:
+        # One name, read in several ways: it is known when one of them is.
+        readings = intent.plan.readings
+        known = next((list(reading) for reading in readings if all(map(held, reading))), [])
+        return ([] if known else list(readings[0])), known
+    if intent.kind is IntentKind.ENTITY and intent.person and intent.subject:
+        names = [intent.subject]
+    else:
+        names = [name for name in terms.names if not set(name.split()) <= _CALENDAR]
+    return [name for name in names if not held(name)], [name for name in names if held(name)]
 
 
 def _unknown_name(name: str, *, chinese: bool) -> str:

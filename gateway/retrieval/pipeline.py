@@ -187,7 +187,12 @@ def _answer(
     ordered = falling(run.candidates[: max(query.limit, ABSTAIN_JUDGED)])
     judged = [judge(candidate, terms, scale, language=intent.language) for candidate in ordered]
     resolved = tuple(match.name for match in arms.names)
-    because = abstention(judged, terms, scale, intent, named=resolved) if query.on(Stage.EVIDENCE) else ""
+    graph_answered = all(missing.arm is not Arm.RELATIONAL for missing in arms.missing)
+    because = (
+        abstention(judged, terms, scale, intent, named=resolved, graph_answered=graph_answered)
+        if query.on(Stage.EVIDENCE)
+        else ""
+    )
     run.note(
         Stage.EVIDENCE,
         run.clock() - started,

@@ -28,7 +28,7 @@ from gateway.retrieval.plan import (
 _Build = Callable[[re.Match[str]], NounPhrase | None]
 
 _VERBS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (r"(?:联合|共同|合伙|一手)?(?:创立|创办|创建|开创|创始|成立)", FOUNDED),
+    (r"(?:联合|共同|合伙|一手|参与)?(?:创立|创办|创建|开创|创始|成立)", FOUNDED),
     (r"(?:领|跟|参)?投(?:资|给)?(?![稿票诉入递影案射])|注资|入股", INVESTED_IN),
     (r"参加|出席|参与", ATTENDED),
 )
