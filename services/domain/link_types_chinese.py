@@ -136,13 +136,64 @@ _HOLLOW = re.compile(
 )
 
 
+_TRIGGERS = {
+    FOUNDED: ("创", "成立", "发起"),
+    INVESTED_IN: ("投", "股", "资", "支票", "钱"),
+    ADVISES: ("顾问", "咨询"),
+    ATTENDED: ("参", "席", "与会", "到场", "到会", "主持", "做东"),
+    WORKS_AT: (
+        *(
+            "职",
+            "工作",
+            "上班",
+            "负责",
+            "担任",
+            "做",
+            "当",
+            "带队",
+            "加入",
+            "离",
+            "效力",
+            "受雇",
+            "服务于",
+            "退休",
+            "跳槽",
+        ),
+        *(
+            "CEO",
+            "CTO",
+            "COO",
+            "CFO",
+            "CMO",
+            "官",
+            "总裁",
+            "经理",
+            "董事",
+            "合伙人",
+            "员",
+            "师",
+            "总监",
+            "主管",
+            "负责人",
+        ),
+        *("科学家", "组长", "主任", "店长", "编辑", "记者", "教授", "法务", "会计", "实习生", "成员", "团队"),
+    ),
+}
+"""Of each relation the words of which one is in every sentence that states it."""
+
+
 def chinese(sentence: str, setting: Setting) -> Iterator[Stated]:
     """The relations a Chinese sentence states; none when it asks."""
     if sentence.rstrip(" \t\n”’」』）)").endswith(("？", "?")):
         return
+    types = {link_type for link_type, words in _TRIGGERS.items() if any(word in sentence for word in words)}
+    if not types:
+        return
+    if WORKS_AT in types:
+        types.add(WORKED_AT)
     taken: set[int] = set()
     for link_type, pattern in _OBJECT_FIRST:
-        for match in pattern.finditer(sentence):
+        for match in pattern.finditer(sentence) if link_type in types else ():
             number = marks_before(sentence, sentence.index(MARK, match.start()))
             if number in taken or _negated(sentence, match.start(), setting):
                 continue
@@ -151,18 +202,22 @@ def chinese(sentence: str, setting: Setting) -> Iterator[Stated]:
                 taken.add(number)
                 past = link_type == WORKS_AT and _PAST.search(sentence, 0, match.start())
                 yield Stated(link_type=WORKED_AT if past else link_type, subject=subject, object=(number,))
-    yield from _agents(sentence, setting)
+    yield from _agents(sentence, setting, types)
     for link_type, pattern in _SUBJECT_ROLE:
-        for match in pattern.finditer(sentence):
+        for match in pattern.finditer(sentence) if link_type in types else ():
             links = run_before(sentence, match.start() + 1, _SEPARATOR)
             if not taken.intersection(links):
                 taken.update(links)
                 yield Stated(link_type=link_type, subject=links, object=PAGE)
-    yield from _verbs(sentence, setting)
+    yield from _verbs(sentence, setting, types)
 
 
-def _verbs(sentence: str, setting: Setting) -> Iterator[Stated]:
-    found = sorted((m.start(), m.end(), verb) for verb in _VERBS for m in verb.pattern.finditer(sentence))
+def _verbs(sentence: str, setting: Setting, types: set[str]) -> Iterator[Stated]:
+    verbs = [verb for verb in _VERBS if verb.link_type in types]
+    found = sorted(
+        ((match.start(), match.end(), verb) for verb in verbs for match in verb.pattern.finditer(sentence)),
+        key=lambda entry: entry[:2],
+    )
     for index, (begin, end, verb) in enumerate(found):
         if _negated(sentence, begin, setting):
             continue
@@ -173,9 +228,9 @@ def _verbs(sentence: str, setting: Setting) -> Iterator[Stated]:
         yield Stated(link_type=WORKED_AT if past else verb.link_type, subject=subject, object=target)
 
 
-def _agents(sentence: str, setting: Setting) -> Iterator[Stated]:
+def _agents(sentence: str, setting: Setting, types: set[str]) -> Iterator[Stated]:
     for link_type, opening, closing in _AGENTS:
-        for match in opening.finditer(sentence):
+        for match in opening.finditer(sentence) if link_type in types else ():
             at = sentence.index(MARK, match.end())
             links = run_after(sentence, at, _SEPARATOR)
             last = at

@@ -26,12 +26,24 @@ _TITLE = (
     r"(?:product|project|office|operations|sales|marketing|account|engineering|data)\s+(?:manager|lead)|chair(?:man|"
     r"woman|person)?|employee|associate|lead|staff|intern|architect|consultant|lawyer|accountant)"
 )
+_TITLE_WORDS = (
+    "ceo cto coo cfo cmo cro cpo cio chief "
+    "president vp partner principal director head heads manager engineer designer "
+    "analyst developer scientist researcher lead chair chairman chairwoman chairperson employee associate staff intern "
+    "architect consultant lawyer accountant"
+)
+_WORK_WORDS = f"work works working employed hired joined runs leads manages role position job since as {_TITLE_WORDS}"
+_PAST_WORDS = (
+    f"work works worked working left quit resigned departed previously formerly spent stint alum ex {_TITLE_WORDS}"
+)
 _THE = r"(?:(?:the|a|an|its|our|their|his|her|one\s+of\s+the|still|now)\s+){0,2}"
 
 
 class _Verb(NamedTuple):
     link_type: str
     frame: Literal["active", "passive"]
+    words: str
+    """Of these one is in every match: most sentences hold none, and their patterns are not tried."""
     pattern: str
 
 
@@ -40,29 +52,50 @@ _VERBS = (
     _Verb(
         FOUNDED,
         "passive",
+        "founded cofounded established started incorporated set created",
         r"(?:co-?)?(?:founded|established|started|incorporated|set\s+up|created)\s+(?:\w+\s+)?"
         r"(?:in\s+\d{4}\s+)?by",
     ),
     _Verb(
         INVESTED_IN,
         "passive",
+        "backed funded financed bankrolled raised raises raising "
+        "funding investment investments money capital backing cheque "
+        "cheques check checks led investors",
         r"(?:backed|funded|financed|seed-funded|bankrolled)\s+(?:early\s+)?by|rais(?:ed|es|"
         r"ing)(?:\s+[^.;,]{0,40}?)?\s+from|(?:funding|investments?|money|capital|backing|"
         r"cheques?|checks?)\s+(?:came\s+)?from|(?:round|seed)\s+(?:was\s+)?led\s+by|(?:its\s+)?investors\s"
         r"+(?:are|include|includes|were)",
     ),
-    _Verb(ADVISES, "passive", r"advised\s+by|(?:its\s+)?advis[eo]rs?\s+(?:is|are|include|includes)"),
+    _Verb(
+        ADVISES,
+        "passive",
+        "advised advisor adviser advisors advisers",
+        r"advised\s+by|(?:its\s+)?advis[eo]rs?\s+(?:is|are|include|includes)",
+    ),
     _Verb(
         ATTENDED,
         "passive",
+        "attended attendance present attending attendee attendees participant participants",
         r"attended\s+by|(?:in\s+attendance|present|attending|attendees?|participants?)\s*(?:were|"
         r"are|was|:)",
     ),
-    _Verb(WORKS_AT, "passive", r"(?:its\s+|the\s+)?(?:employs|staff\s+(?:includes?|are)|team\s+(?:includes?|is))"),
-    _Verb(FOUNDED, "passive", r"(?:its\s+|the\s+)?(?:co-?)?founders?\s+(?:is|are|was|were|include|includes)"),
+    _Verb(
+        WORKS_AT,
+        "passive",
+        "employs staff team",
+        r"(?:its\s+|the\s+)?(?:employs|staff\s+(?:includes?|are)|team\s+(?:includes?|is))",
+    ),
+    _Verb(
+        FOUNDED,
+        "passive",
+        "founder founders",
+        r"(?:its\s+|the\s+)?(?:co-?)?founders?\s+(?:is|are|was|were|include|includes)",
+    ),
     _Verb(
         WORKED_AT,
         "active",
+        _PAST_WORDS,
         rf"(?:no\s+longer\s+(?:works?|working|employed)\s+(?:at|for|by)|used\s+to\s+work\s+(?:at|"
         rf"for)|worked\s+(?:at|for|here|there)|(?:left|quit|resigned\s+from|departed(?:\s+from)?)(?=\s+(?:t"
         rf"he\s+)?(?:{MARK}|it\b|us\b|them\b|here\b|there\b|in\s+\d{{4}}))|(?:former|previous|"
@@ -74,6 +107,8 @@ _VERBS = (
     _Verb(
         FOUNDED,
         "active",
+        "founder cofounder founded cofounded founds founding "
+        "cofounding incorporated established started set created launched",
         r"(?:co-?)?founder(?:\s*(?:,|and|&|/)\s*(?:[\w-]+\s*){1,4}?)?\s+(?:of|at)|(?:co-?)?(?:founded|"
         r"founds|founding)|incorporated|(?:established|started|set\s+up|created|launched)\s+(?:the\s+)?(?:"
         r"company|startup|fund|firm|business|studio)|(?:started|established|set\s+up)(?=\s+(?:MARK|"
@@ -82,6 +117,9 @@ _VERBS = (
     _Verb(
         INVESTED_IN,
         "active",
+        "investor investors invest invests invested investing investment "
+        "investments back backs backed backing fund funds funded "
+        "led co joined participated wrote wired cut board put stake owns",
         r"(?:(?:early|angel|seed|lead|first|major|existing)\s+)*investors?\s+in|invest(?:s|"
         r"ed|ing|ments?)?(?:\s+(?!in\b)[^\s.,;]{1,20}){0,4}?\s+(?:in|into)|invested|back(?:s|"
         r"ed|ing)(?!\s+(?:by|out|up|off|away|down))|fund(?:s|ed)(?!\s+by)|(?:led|co-?led|"
@@ -95,6 +133,7 @@ _VERBS = (
     _Verb(
         ADVISES,
         "active",
+        "advises advised advising advisor adviser advisory consults",
         r"advis(?:es|ed|ing)(?!\s+by)|(?:an?\s+|the\s+|its\s+)?(?:[a-z]+\s+)?advis[eo]r(?:\s+(?:to|"
         r"at|for|of))?|(?:sits|serves|served|joined)\s+(?:on\s+)?the\s+advisory\s+board\s+(?:of|"
         r"at)|advisory\s+(?:role|position|board)\s+(?:at|with|of)|consults\s+for",
@@ -102,6 +141,7 @@ _VERBS = (
     _Verb(
         WORKS_AT,
         "active",
+        _WORK_WORDS,
         rf"works?\s+(?:at|for|here)|working\s+(?:at|for)|(?:employed|hired)\s+(?:at|by)|(?:is|"
         rf"are|as|,|and|^|still)?\s*{_THE}{_TITLE}\s+(?:of|at|for)|joined(?:\s+(?!forces|us\b|"
         rf"the\s+(?:call|meeting|dinner|lunch))(?:as\s+[^.;,]{{1,40}}?\s+(?:at|of)|the\s+team\s+(?:at|"
@@ -111,16 +151,22 @@ _VERBS = (
     _Verb(
         ATTENDED,
         "active",
+        "attend attends attended attending took participated showed joined "
+        "came dialled dialed went spoke hosted chaired led",
         r"(?:hosted|chaired|led)(?=\s*(?:[,.;]|it\b|the\s+(?:meeting|call|session|dinner|"
         r"lunch)))|attend(?:s|ed|ing)(?!\s+by)|was\s+(?:present\s+)?at(?=\s+(?:the\s+)?MARK)|"
         r"took\s+part\s+in|participated\s+in|showed\s+up|joined\s+from|came\s+along|dialled\s+in|"
         r"dialed\s+in|went\s+to(?=\s+(?:the\s+)?MARK)|spoke\s+at".replace("MARK", MARK),
     ),
 )
-_ANY = re.compile(
-    "|".join(f"(?P<v{number}>(?<![\\w-])(?:{verb.pattern})(?![\\w]))" for number, verb in enumerate(_VERBS)),
-    re.IGNORECASE,
-)
+_PATTERNS = tuple(re.compile(f"(?<![\\w-])(?:{verb.pattern})(?!\\w)", re.IGNORECASE) for verb in _VERBS)
+_TRIGGERS = {
+    word: tuple(order for order, verb in enumerate(_VERBS) if word in verb.words.split())
+    for word in " ".join(verb.words for verb in _VERBS).split()
+}
+_LATIN_WORD = re.compile("[a-z]+")
+_REACH_BACK, _REACH_ON = 64, 120
+"""How far before and after its word a verb's pattern may reach, in characters."""
 
 _SEPARATOR = re.compile(
     rf"\s*(?:\([^(){MARK}]{{0,80}}\)|as\s+[\w-]+(?:\s+[\w-]+)?)?(?:\s*(?:,|;|/|&|\band\b|"
@@ -206,6 +252,10 @@ _ROLE_LABEL = re.compile(
     rf"(?P<advisor>advis[eo]rs?)|(?P<title>CEO|CTO|COO|CFO|chief\s+executive))\s*:?\s*(?={MARK})",
     re.IGNORECASE,
 )
+_ROLE_WORDS = frozenset(
+    f"founder founders cofounder cofounders investor investors backer backers advisor adviser advisors advisers "
+    f"{_TITLE_WORDS}".split()
+)
 _UNTIL = re.compile(rf"[^.;{MARK}]{{0,60}}?\buntil\b", re.IGNORECASE)
 
 
@@ -214,14 +264,14 @@ def english(sentence: str, setting: Setting) -> Iterator[Stated]:
     if sentence.rstrip(" \t\n\"'”)").endswith("?"):
         return
     carried: Party = PAGE
-    verbs = list(_ANY.finditer(sentence))
-    for number, match in enumerate(verbs):
-        verb = _VERBS[int((match.lastgroup or "v0")[1:])]
+    words = [(match[0], match.start()) for match in _LATIN_WORD.finditer(sentence.lower())]
+    verbs = _verbs(sentence, words)
+    for number, (verb, match) in enumerate(verbs):
         subject = _subject(sentence, match.start(), setting, carried, first=number == 0)
         carried = subject
-        if _NEGATION.search(sentence, 0, match.start()) and not match[0].lower().startswith("no longer"):
+        if _negated(sentence, match.start()) and not match[0].lower().startswith("no longer"):
             continue
-        end = verbs[number + 1].start() if number + 1 < len(verbs) else len(sentence)
+        end = verbs[number + 1][1].start() if number + 1 < len(verbs) else len(sentence)
         target = _target(sentence, match.end(), end, verb, setting, subject)
         link_type = verb.link_type
         if link_type == WORKS_AT and _UNTIL.match(sentence, match.end() + 1):
@@ -234,7 +284,33 @@ def english(sentence: str, setting: Setting) -> Iterator[Stated]:
             yield Stated(link_type=link_type, subject=subject, object=target)
         else:
             yield Stated(link_type=link_type, subject=target, object=subject)
-    yield from _roles(sentence, setting)
+    if any(word in _ROLE_WORDS for word, _ in words):
+        yield from _roles(sentence, setting)
+
+
+def _verbs(sentence: str, words: list[tuple[str, int]]) -> list[tuple[_Verb, re.Match[str]]]:
+    """The verbs of a sentence in order, none inside another; of two at one place the first of the table."""
+    reach: dict[int, tuple[int, int]] = {}
+    for word, position in words:
+        for order in _TRIGGERS.get(word, ()):
+            reach[order] = reach[order][0] if order in reach else max(0, position - _REACH_BACK), position + _REACH_ON
+    found = sorted(
+        (
+            (match.start(), order, match)
+            for order, (begin, end) in reach.items()
+            for match in _PATTERNS[order].finditer(sentence, begin, end)
+        ),
+        key=lambda entry: entry[:2],
+    )
+    kept: list[tuple[_Verb, re.Match[str]]] = []
+    for start, order, match in found:
+        if not kept or start >= kept[-1][1].end():
+            kept.append((_VERBS[order], match))
+    return kept
+
+
+def _negated(sentence: str, position: int) -> bool:
+    return _NEGATION.search(sentence, max(0, position - 80), position) is not None
 
 
 def _roles(sentence: str, setting: Setting) -> Iterator[Stated]:
@@ -243,7 +319,7 @@ def _roles(sentence: str, setting: Setting) -> Iterator[Stated]:
         for match in pattern.finditer(sentence):
             at = match.start() if pattern is not _ROLE_LABEL else sentence.index(MARK, match.end())
             links = run_after(sentence, at, _SEPARATOR) if pattern is _ROLE_LABEL else (sentence.count(MARK, 0, at),)
-            if _NEGATION.search(sentence, 0, match.start()):
+            if _negated(sentence, match.start()):
                 continue
             groups = match.groupdict()
             for group, link_type in (

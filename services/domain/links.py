@@ -26,6 +26,9 @@ LINKS_MAX = 2_000
 
 CONTEXT_CHARACTERS_MAX = 240
 
+FOLDER_CHARACTERS_MAX = 64
+"""Of the first part of a slug in running text."""
+
 _WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]{1,512})\]\]")
 _MARKDOWN = re.compile(
     r"(!?)\[((?:[^\[\]\\\n]|\\.|\[\[[^\[\]\n]{0,256}\]\]|\[[^\[\]\n]{0,256}\]){0,512}+)\]"
@@ -34,17 +37,18 @@ _MARKDOWN = re.compile(
 )
 _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n^]{1,256})\]:[ \t]+(\S{1,1024})", re.MULTILINE)
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\])}]+|[\w.+-]+@[\w-]+\.[\w.-]+")
-_BARE = re.compile(r"(?<![\w/.\\@#:~%=&+\-\ue000])([^\W\d_][\w-]*(?:/[\w-]+(?:\.[\w-]+)*)+)(?![/\w])")
+_BARE = re.compile(r"(?<![\w/.\\@#:~%=&+\-])[^\W\d_][\w-]*+(?:/[\w-]++(?:\.[\w-]++)*+)++(?!/)")
 _SLUGGISH = re.compile(r"[a-z][a-z0-9_-]*(?:/[a-z0-9_]+)*/[a-z0-9]+(?:-[a-z0-9]+)+")
 _SENTENCE_END = re.compile(
-    r"(?<!\bMr)(?<!\bDr)(?<!\bMs)(?<!\bSt)(?<!\bNo)(?<!\bCo)(?<!\bvs)(?<!\bMrs)(?<!\bInc)(?<!\bLtd)"
-    r"(?<!\be\.g)(?<!\bi\.e)"
-    r"[.!?][\"'”’)\]]*(?=\s)|[。！？][”’」』）)]*|\n[ \t]*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s))|\Z"
+    r"[.!?](?<!\bMr\.)(?<!\bDr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bCo\.)(?<!\bvs\.)(?<!\bMrs\.)(?<!\bInc\.)"
+    r"(?<!\bLtd\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"'”’)\]]*(?=\s|\Z)|[。！？][”’」』）)]*"
+    r"|\n(?=[ \t]*\n|[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s))"
 )
 _LABEL = re.compile(
     rf"[ \t>|]*(?:[-*+][ \t]+|\d{{1,3}}[.)][ \t]+)?(?:\*\*|__|\*|_)?([^\n:：*_|{MARK}]{{1,40}}?)(?:\*\*|"
     rf"__|\*|_)?[ \t]*(?:[:：]|\|)(?:\*\*|__)?"
 )
+_CJK = re.compile("[\u3400-\u9fff]")
 _LISTED = re.compile(rf"[ \t>]*(?:[-*+]|\d{{1,3}}[.)])[ \t]+[^{MARK}\n]{{0,3}}{MARK}")
 
 
@@ -137,14 +141,24 @@ def _bare(prose: str, spans: list[tuple[int, int]], source: str, folder: str) ->
     if "://" in prose or "@" in prose:
         spans = sorted(spans + [match.span() for match in _URL.finditer(prose)])
     own_root = folder.partition("/")[0].casefold()
-    for match in _BARE.finditer(prose):
-        name = match[1]
+    position = prose.find("/")
+    while position >= 0:
+        begin = position
+        low = max(0, position - FOLDER_CHARACTERS_MAX)
+        while begin > low and (prose[begin - 1].isalnum() or prose[begin - 1] in "-_"):
+            begin -= 1
+        match = _BARE.match(prose, begin)
+        if not match or match.end() <= position:
+            position = prose.find("/", position + 1)
+            continue
+        name = match[0]
         root = name.partition("/")[0].casefold()
         known = root in FOLDER_TYPES or (own_root and root == own_root) or _SLUGGISH.fullmatch(name)
-        if known and not _inside(spans, match.start()):
+        if known and not _inside(spans, begin):
             target = wikilink_target(name, source=source, folder=folder)
             if target:
-                yield _Found(match.start(), match.end(), target, False)
+                yield _Found(begin, match.end(), target, False)
+        position = prose.find("/", match.end())
 
 
 def _inside(spans: list[tuple[int, int]], position: int) -> bool:
@@ -157,7 +171,7 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     role = role_of_type(about.type)
     setting = setting_of(role, (about.title, *about.aliases))
     text, starts = _marked(layout.prose, found)
-    ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+    ends = [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
     line, position = 1, 0
     first = 0
     while first < len(found):
@@ -225,7 +239,7 @@ def _meanings(
             for number, (subject, target) in enumerate(sides)
             if allows(label.link_type, subject, target)
         ]
-    rules = (english,) if sentence.isascii() else (english, chinese)
+    rules = (english, chinese) if _CJK.search(sentence) else (english,)
     return list(dict.fromkeys(typed_links(sentence, roles, setting, rules)))
 
 

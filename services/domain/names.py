@@ -21,7 +21,10 @@ _SPACE = re.compile(r"\s+")
 
 def identity(text: str) -> str:
     """The text as a name: NFC, without invisible characters, on one line, spaces collapsed; empty when none is left."""
-    if not text.isascii():
+    if text.isascii():
+        if text.isprintable() and "  " not in text:
+            return text.strip()[:IDENTITY_CHARACTERS_MAX].rstrip()
+    else:
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
     return _SPACE.sub(" ", _CONTROL.sub(" ", text)).strip()[:IDENTITY_CHARACTERS_MAX].rstrip()
 
