@@ -192,7 +192,10 @@ class GraphStore(Protocol):
         ...
 
     def held(self) -> AsyncIterator[HeldRevision]:
-        """Everything held by slug: live pages, redirects, and pages whose slug leads elsewhere. In order of slug."""
+        """What each slug leads to and which pages are held under it, in order of slug; equal rows are one.
+
+        A slug that leads to a page which is not held there shows revision 0 besides.
+        """
         ...
 
     async def find_page(self, key: PageKey, viewer: Viewer) -> GraphPage | None:
@@ -245,13 +248,17 @@ class GraphStore(Protocol):
         ...
 
     async def list_unresolved(
-        self, viewer: Viewer, *, after: UnresolvedPosition | None, limit: int
+        self, viewer: Viewer, *, makers: frozenset[str] | None, after: UnresolvedPosition | None, limit: int
     ) -> list[tuple[UnresolvedPosition, Link]]:
-        """References of visible pages that lead to no single page, in order of position."""
+        """References that lead to no single page, of visible pages in the sources `makers`, in order of position.
+
+        None means every source that the viewer may read. Where they lead is up to the viewer in any case: a link that
+        crosses into another source it may read is resolved.
+        """
         ...
 
-    async def stats(self, viewer: Viewer) -> GraphStats:
-        """Counts of what the viewer can see."""
+    async def stats(self, viewer: Viewer, *, makers: frozenset[str] | None) -> GraphStats:
+        """Counts of the visible pages in the sources `makers` and of their links; None means every source."""
         ...
 
     async def close(self) -> None:

@@ -14,6 +14,7 @@ from services.graph.adapters.sqlite.rows import (
     Parameters,
     ambiguous,
     ghost_of,
+    json_list,
     link_of,
     page_columns,
     page_of,
@@ -27,9 +28,25 @@ from services.graph.ports import GraphStats, HeldRevision, Link, UnresolvedPosit
 LINK_TYPES_MAX = 200
 """Counted apart; a brain with more has types by accident."""
 
+HELD_ROWS_MAX = 2_000
+"""Rows read at a time for a sweep: some milliseconds on a reading thread, and a few hundred kB."""
 
-def unresolved(viewer: Viewer) -> str:
-    """The links `l` of visible pages `m` that lead to no page for the viewer, as a FROM clause with conditions.
+
+def shown(alias: str, viewer: Viewer, makers: frozenset[str] | None) -> str:
+    """The condition that a viewer sees a page and the page is in one of the sources asked for; empty when all are."""
+    conditions = [] if makers is None else [f"{alias}.source IN (SELECT value FROM json_each(:makers))"]
+    if viewer.sources is not None or not viewer.private:
+        conditions.append(visible(alias, viewer))
+    return " AND ".join(conditions)
+
+
+def parameters_of(viewer: Viewer, makers: frozenset[str] | None) -> Parameters:
+    """What `shown` asks for."""
+    return viewer_parameters(viewer) | ({} if makers is None else {"makers": json_list(sorted(makers))})
+
+
+def unresolved(viewer: Viewer, makers: frozenset[str] | None) -> str:
+    """The links `l` of shown pages `m` that lead to no page for the viewer, as a FROM clause with its conditions.
 
     A page in a source it may not read is no page for it, so a link there is unresolved whether or not it leads on.
     """
@@ -40,21 +57,26 @@ def unresolved(viewer: Viewer) -> str:
         nowhere.append(f"SELECT l.maker, l.ordinal FROM links l WHERE NOT {readable('l', viewer)}")
     return f"""
         FROM ({" UNION ".join(nowhere)}) u JOIN links l ON l.maker = u.maker AND l.ordinal = u.ordinal
-        {TYPE_OF_LINK} JOIN pages m ON m.id = l.maker WHERE {visible("m", viewer)}
+        {TYPE_OF_LINK} JOIN pages m ON m.id = l.maker WHERE {shown("m", viewer, makers) or "1"}
     """
 
 
 def list_unresolved(
-    connection: sqlite3.Connection, viewer: Viewer, *, after: UnresolvedPosition | None, limit: int
+    connection: sqlite3.Connection,
+    viewer: Viewer,
+    *,
+    makers: frozenset[str] | None,
+    after: UnresolvedPosition | None,
+    limit: int,
 ) -> list[tuple[UnresolvedPosition, Link]]:
     """See `GraphStore.list_unresolved`; candidates of ambiguous links are left to the caller."""
     statement = f"""
-        SELECT {ambiguous(viewer)}, l.inward, l.ordinal, {LINK_COLUMNS}, {page_columns("m")} {unresolved(viewer)}
-        AND (m.source, m.slug, l.ordinal) > (:source, :slug, :ordinal)
+        SELECT {ambiguous(viewer)}, l.inward, l.ordinal, {LINK_COLUMNS}, {page_columns("m")}
+        {unresolved(viewer, makers)} AND (m.source, m.slug, l.ordinal) > (:source, :slug, :ordinal)
         ORDER BY m.source, m.slug, l.ordinal LIMIT :limit
     """
     start = after or UnresolvedPosition("", "", -1)
-    parameters: Parameters = {**viewer_parameters(viewer), **start._asdict(), "limit": limit}
+    parameters: Parameters = {**parameters_of(viewer, makers), **start._asdict(), "limit": limit}
     found = []
     for row in connection.execute(statement, parameters):
         fits_several, inward, ordinal = row[:3]
@@ -68,18 +90,22 @@ def list_unresolved(
     return found
 
 
-def stats(connection: sqlite3.Connection, viewer: Viewer) -> GraphStats:
+def stats(connection: sqlite3.Connection, viewer: Viewer, *, makers: frozenset[str] | None) -> GraphStats:
     """See `GraphStore.stats`."""
-    parameters = viewer_parameters(viewer)
+    parameters = parameters_of(viewer, makers)
     pages, entries = connection.execute(
-        f"SELECT COUNT(*), COALESCE(SUM(timeline_entries), 0) FROM pages p WHERE {visible('p', viewer)}", parameters
+        f"SELECT COUNT(*), COALESCE(SUM(timeline_entries), 0) FROM pages p WHERE {shown('p', viewer, makers) or '1'}",
+        parameters,
     ).fetchone()
-    (ghosts,) = connection.execute(f"SELECT COUNT(*) {unresolved(viewer)}", parameters).fetchone()
-    shown = "" if visible("m", viewer) == "1" else f"JOIN pages m ON m.id = l.maker AND {visible('m', viewer)}"
-    counts = [f"SELECT l.type, COUNT(*) AS n FROM links l {shown} WHERE l.target <> l.maker GROUP BY l.type"]
+    (ghosts,) = connection.execute(f"SELECT COUNT(*) {unresolved(viewer, makers)}", parameters).fetchone()
+    condition = shown("m", viewer, makers)
+    of_shown = f"JOIN pages m ON m.id = l.maker AND {condition}" if condition else ""
+    counts = [f"SELECT l.type, COUNT(*) AS n FROM links l {of_shown} WHERE l.target <> l.maker GROUP BY l.type"]
     if not viewer.private:
         # Among fewer candidates a link may lead to its own page; counted above, it is no link to this viewer.
-        counts.append(f"SELECT l.type, -COUNT(*) FROM links l {shown} WHERE l.world_target = l.maker GROUP BY l.type")
+        counts.append(
+            f"SELECT l.type, -COUNT(*) FROM links l {of_shown} WHERE l.world_target = l.maker GROUP BY l.type"
+        )
     types = connection.execute(
         f"SELECT t.name, SUM(c.n) AS links FROM ({' UNION ALL '.join(counts)}) c JOIN link_types t ON t.id = c.type"
         " GROUP BY t.name HAVING links > 0 ORDER BY links DESC, t.name",
@@ -94,28 +120,28 @@ def stats(connection: sqlite3.Connection, viewer: Viewer) -> GraphStats:
     )
 
 
-def held(connection: sqlite3.Connection, after: PageKey, limit: int) -> list[HeldRevision]:
-    """What is held by slug, from the one after `after`.
+def held(connection: sqlite3.Connection, after: PageKey) -> tuple[list[HeldRevision], PageKey | None]:
+    """Some of what is held by slug, from the slug after `after`; and the last slug of these, None at the end.
 
-    A slug of a live page shows the page's own revision, or 0 when the page is not held there, so that a comparison
-    with the log finds either document missing or old. A page held under a slug that leads elsewhere shows as well.
+    A slug shows what it leads to and what pages are held under it, so that a comparison with the log finds either
+    document missing or old: of a live page both say the same, and the slug of a page not held there shows revision 0.
     """
     rows = connection.execute(
         """
-        SELECT source, slug, page_id, MIN(revision) FROM (
-          SELECT s.source, s.slug, s.page_id,
-                 CASE WHEN s.redirect THEN s.revision
-                      WHEN p.source = s.source AND p.slug = s.slug THEN MIN(p.revision, s.revision)
-                      ELSE 0 END AS revision
-          FROM slugs s LEFT JOIN pages p ON p.page_id = s.page_id
-          WHERE (s.source, s.slug) > (:source, :slug)
-          UNION ALL
-          SELECT p.source, p.slug, p.page_id, p.revision
-          FROM pages p LEFT JOIN slugs s ON s.source = p.source AND s.slug = p.slug
-          WHERE (p.source, p.slug) > (:source, :slug) AND (s.page_id IS NULL OR s.page_id <> p.page_id OR s.redirect)
-        )
-        GROUP BY source, slug ORDER BY source, slug LIMIT :limit
+        SELECT s.source, s.slug, s.page_id, s.revision FROM slugs s WHERE (s.source, s.slug) > (:source, :slug)
+        UNION
+        SELECT p.source, p.slug, p.page_id, p.revision FROM pages p WHERE (p.source, p.slug) > (:source, :slug)
+        UNION
+        SELECT s.source, s.slug, s.page_id, 0 FROM slugs s LEFT JOIN pages p
+          ON p.page_id = s.page_id AND p.source = s.source AND p.slug = s.slug
+        WHERE (s.source, s.slug) > (:source, :slug) AND NOT s.redirect AND p.id IS NULL
+        ORDER BY 1, 2 LIMIT :limit
         """,
-        {**after._asdict(), "limit": limit},
-    )
-    return [HeldRevision(PageKey(source, slug), PageId(page_id), revision) for source, slug, page_id, revision in rows]
+        {**after._asdict(), "limit": HELD_ROWS_MAX},
+    ).fetchall()
+    found = [HeldRevision(PageKey(source, slug), PageId(page_id), revision) for source, slug, page_id, revision in rows]
+    if len(found) < HELD_ROWS_MAX:
+        return found, None
+    # The last slug may have more rows: it is left for the next time, unless it is all there is.
+    whole = [row for row in found if row.key != found[-1].key] or found
+    return whole, whole[-1].key

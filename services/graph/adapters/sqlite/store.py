@@ -30,9 +30,6 @@ from services.graph.ports import (
 
 FILE_NAME = "graph.sqlite"
 
-HELD_AT_ONCE = 2_000
-"""Rows read at a time for a sweep: some milliseconds on a reading thread, and a few hundred kB."""
-
 
 class SqliteGraphStore:
     """A `GraphStore` in a folder of its own."""
@@ -47,14 +44,11 @@ class SqliteGraphStore:
 
     async def held(self) -> AsyncIterator[HeldRevision]:
         """See `GraphStore.held`."""
-        after = PageKey("", "")
-        while True:
-            rows = await self._connections.read(partial(reports.held, after=after, limit=HELD_AT_ONCE))
+        after: PageKey | None = PageKey("", "")
+        while after is not None:
+            rows, after = await self._connections.read(partial(reports.held, after=after))
             for row in rows:
                 yield row
-            if len(rows) < HELD_AT_ONCE:
-                return
-            after = rows[-1].key
 
     async def find_page(self, key: PageKey, viewer: Viewer) -> GraphPage | None:
         """See `GraphStore.find_page`."""
@@ -122,19 +116,19 @@ class SqliteGraphStore:
         return await self._connections.read(lambda c: names.search_names(c, partial, viewer, limit))
 
     async def list_unresolved(
-        self, viewer: Viewer, *, after: UnresolvedPosition | None, limit: int
+        self, viewer: Viewer, *, makers: frozenset[str] | None, after: UnresolvedPosition | None, limit: int
     ) -> list[tuple[UnresolvedPosition, Link]]:
         """See `GraphStore.list_unresolved`."""
 
         def read(connection: sqlite3.Connection) -> list[tuple[UnresolvedPosition, Link]]:
-            found = reports.list_unresolved(connection, viewer, after=after, limit=limit)
+            found = reports.list_unresolved(connection, viewer, makers=makers, after=after, limit=limit)
             return [(position, with_candidates(connection, link, viewer)) for position, link in found]
 
         return await self._connections.read(read)
 
-    async def stats(self, viewer: Viewer) -> GraphStats:
+    async def stats(self, viewer: Viewer, *, makers: frozenset[str] | None) -> GraphStats:
         """See `GraphStore.stats`."""
-        return await self._connections.read(lambda c: reports.stats(c, viewer))
+        return await self._connections.read(lambda c: reports.stats(c, viewer, makers=makers))
 
     async def close(self) -> None:
         """See `GraphStore.close`."""
