@@ -10,8 +10,16 @@ from services.domain.records import PageId, PageKey, PageRecord, Predecessor, Re
 TIME = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
 
-def put(slug: str, body: str | bytes = "A page.", *, expected: int = 0, page_id: str = "", request_id: str = "", source: str = "default",
-        predecessors: tuple[Predecessor, ...] = ()) -> PageRecord:  # fmt: skip
+def put(
+    slug: str,
+    body: str | bytes = "A page.",
+    *,
+    expected: int = 0,
+    page_id: str = "",
+    request_id: str = "",
+    source: str = "default",
+    predecessors: tuple[Predecessor, ...] = (),
+) -> PageRecord:
     """A put as ingest would append it."""
     data = body.encode() if isinstance(body, str) else body
     return PageRecord(

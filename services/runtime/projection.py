@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from services.runtime.projection_pointer import (
     remove_store,
     write_pointer,
 )
-from services.runtime.projection_runner import Runner
+from services.runtime.projection_runner import RETRY_SECONDS, Runner
 from services.runtime.projection_store import ProjectionProgress, ProjectionStore, RebuildResult
 from services.runtime.pull import ConsumerGone
 from services.runtime.telemetry import PROJECTION_PENDING, PROJECTION_REVISION
@@ -93,6 +93,7 @@ class HostedProjection(Generic[S]):
         open_store: Callable[[str, Path], Awaitable[S]],
         batch_max: int = BATCH_MAX,
         close_grace_seconds: float = CLOSE_GRACE_SECONDS,
+        retry_seconds: Sequence[float] = RETRY_SECONDS,
     ) -> None:
         """Describes a projection; nothing happens yet.
 
@@ -103,6 +104,7 @@ class HostedProjection(Generic[S]):
             open_store: Opens or makes the store with this id in this folder, which exists.
             batch_max: Most records that `apply` is given at once.
             close_grace_seconds: How long an old store stays open after another took its place.
+            retry_seconds: Delays between the tries of a message that cannot be applied; after the last it is given up.
         """
         self.name = name
         self._bus = bus
@@ -110,6 +112,7 @@ class HostedProjection(Generic[S]):
         self._open_store = open_store
         self._batch_max = batch_max
         self._close_grace_seconds = close_grace_seconds
+        self._retry_seconds = retry_seconds
         self._current: Hosted[S] | None = None
         self._pointer: Pointer | None = None
         self._watermark = Watermark()
@@ -335,17 +338,21 @@ class HostedProjection(Generic[S]):
         """A new store with its durable, empty. The folder is there first: a start finds and removes both by it."""
         store_id = secrets.token_hex(6)
         (self._folder / store_id).mkdir()
-        ready_from = await self._bus.page_log.last_revision()
-        await ensure_consumer(
-            self._bus.connection,
-            STREAM,
-            self._durable(store_id),
-            subjects=SUBJECTS,
-            deliver_policy="last_per_subject",
-            ack_pending_max=4 * self._batch_max,
-            inactive_seconds=INACTIVE_SECONDS,
-        )
-        return await self._open(store_id, ready_from)
+        try:
+            ready_from = await self._bus.page_log.last_revision()
+            await ensure_consumer(
+                self._bus.connection,
+                STREAM,
+                self._durable(store_id),
+                subjects=SUBJECTS,
+                deliver_policy="last_per_subject",
+                ack_pending_max=4 * self._batch_max,
+                inactive_seconds=INACTIVE_SECONDS,
+            )
+            return await self._open(store_id, ready_from)
+        except BaseException:
+            await self._discard(store_id)
+            raise
 
     async def _open(self, store_id: str, ready_from: int) -> Hosted[S]:
         store = await self._open_store(store_id, self._folder / store_id)
@@ -358,6 +365,7 @@ class HostedProjection(Generic[S]):
                 durable=self._durable(store_id),
                 ready_from=ready_from,
                 batch_max=self._batch_max,
+                retry_seconds=self._retry_seconds,
             )
             await runner.start()
         except BaseException:

@@ -27,9 +27,8 @@ log = logging.getLogger(__name__)
 S = TypeVar("S", bound=ProjectionStore)
 T = TypeVar("T")
 
-TRIES_MAX = 5
 RETRY_SECONDS = (0.1, 0.5, 2.0, 5.0)
-"""Delays before the second to the fifth try of a message that cannot be applied."""
+"""Delays before the second to the fifth and last try of a message that cannot be applied."""
 ENGINE_RETRY_SECONDS_MAX = 5.0
 """Between tries while the engine or NATS is away: those are not counted."""
 
@@ -56,6 +55,7 @@ class Runner(Generic[S]):
         durable: str,
         ready_from: int,
         batch_max: int,
+        retry_seconds: Sequence[float] = RETRY_SECONDS,
     ) -> None:
         self.store = store
         self.durable = durable
@@ -68,6 +68,7 @@ class Runner(Generic[S]):
         self._projection = projection
         self._ready_from = ready_from
         self._batch_max = batch_max
+        self._retry_seconds = retry_seconds
         self._redelivered_to = 0
         self._tries: dict[int, int] = {}
 
@@ -77,13 +78,8 @@ class Runner(Generic[S]):
         Raises:
             ConsumerGone: There is no such durable any more.
         """
-        state = await consumer_state(self._connection, STREAM, self.durable)
-        if state is None:
-            raise ConsumerGone(self.durable)
-        self._redelivered_to = state.delivered
         self.dead_letters = await count_letters(self._connection, self.durable)
-        if state.in_hand:
-            await redeliver_at_once(self._connection, STREAM, self.durable)
+        await self._recover()
         await self.refresh()
 
     async def run(self) -> None:
@@ -92,7 +88,9 @@ class Runner(Generic[S]):
         Raises:
             ConsumerGone: The durable was deleted.
         """
-        async with open_reader(self._connection, STREAM, self.durable, batch_max=self._batch_max) as reader:
+        async with open_reader(
+            self._connection, STREAM, self.durable, batch_max=self._batch_max, recover=self._recover
+        ) as reader:
             while True:
                 deliveries = await self._insist(lambda: reader.next_batch(self._batch_max))
                 await self._handle(reader, deliveries)
@@ -106,6 +104,15 @@ class Runner(Generic[S]):
         # A durable that delivers only the last of each subject reports a floor before it has delivered anything.
         if state.ack_floor >= self._ready_from:
             self.watermark.advance(state.ack_floor)
+
+    async def _recover(self) -> None:
+        """Makes what the server believes to be in somebody's hand come again: it is in nobody's."""
+        state = await consumer_state(self._connection, STREAM, self.durable)
+        if state is None:
+            raise ConsumerGone(self.durable)
+        self._redelivered_to = max(self._redelivered_to, state.delivered)
+        if state.in_hand:
+            await redeliver_at_once(self._connection, STREAM, self.durable)
 
     async def _handle(self, reader: PullReader, deliveries: Sequence[Delivery]) -> None:
         batch = self._read(deliveries)
@@ -157,8 +164,8 @@ class Runner(Generic[S]):
 
     async def _give_up_or_retry(self, reader: PullReader, delivery: Delivery, error: Exception) -> None:
         tries = self._tries[delivery.sequence] = self._tries.get(delivery.sequence, 0) + 1
-        if tries < TRIES_MAX:
-            await self._insist(lambda: reader.refuse([delivery], RETRY_SECONDS[tries - 1]))
+        if tries <= len(self._retry_seconds):
+            await self._insist(lambda: reader.refuse([delivery], self._retry_seconds[tries - 1]))
             return
         reason = f"{type(error).__name__}: {error}"
         await self._insist(lambda: bury(self._connection, self.durable, delivery, tries=tries, reason=reason))

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import itertools
 from collections import deque
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -54,7 +54,14 @@ class PullReader:
     """The consuming end of one consumer. One task reads; acknowledging is free to any."""
 
     def __init__(
-        self, connection: NatsConnection, stream: str, consumer: str, *, batch_max: int, acknowledges: bool
+        self,
+        connection: NatsConnection,
+        stream: str,
+        consumer: str,
+        *,
+        batch_max: int,
+        acknowledges: bool,
+        recover: Callable[[], Awaitable[None]] | None,
     ) -> None:
         self._connection = connection
         self._request = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
@@ -70,6 +77,8 @@ class PullReader:
         self._wake = asyncio.Event()
         self._gone = False
         self._nobody = False
+        self._recover = recover
+        self._reconnected = False
 
     async def next_batch(self, limit: int, *, ahead: bool = True) -> list[Delivery]:
         """At least one message, at most `limit`, in the order of delivery; waits for the first as long as it takes.
@@ -81,6 +90,7 @@ class PullReader:
             ConsumerGone: The consumer was deleted.
             Unavailable: NATS does not answer; calling again goes on where it was.
         """
+        await self._after_reconnect()
         while not self._queue:
             if self._gone:
                 raise ConsumerGone(self._name)
@@ -94,6 +104,7 @@ class PullReader:
                     await self._wake.wait()
             except TimeoutError:
                 self._outstanding = 0  # neither message nor heartbeat: the server forgot the pull
+            await self._after_reconnect()
         batch = [self._queue.popleft() for _ in range(min(limit, len(self._queue)))]
         if ahead and not self._gone:
             with contextlib.suppress(Unavailable):  # the next call tries again and says so
@@ -146,12 +157,22 @@ class PullReader:
     def on_reconnect(self) -> None:
         """Forgets the standing pull, as the server has."""
         self._outstanding = 0
+        self._reconnected = True
         self._wake.set()
 
     async def give_back(self) -> None:
         """Returns what was not worked on, so that the next reader gets it at once."""
         with contextlib.suppress(Unavailable):
             await self.refuse(list(self._in_hand.values()), 0)
+
+    async def _after_reconnect(self) -> None:
+        if self._recover is None or not self._reconnected:
+            return
+        for delivery in self._queue:
+            self._in_hand.pop(delivery.sequence, None)
+        self._queue.clear()
+        await self._recover()
+        self._reconnected = False
 
     async def _refill(self) -> None:
         if self._outstanding > 0 or len(self._queue) >= self._batch_max:
@@ -178,10 +199,20 @@ class PullReader:
 
 @asynccontextmanager
 async def open_reader(
-    connection: NatsConnection, stream: str, consumer: str, *, batch_max: int, acknowledges: bool = True
+    connection: NatsConnection,
+    stream: str,
+    consumer: str,
+    *,
+    batch_max: int,
+    acknowledges: bool = True,
+    recover: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[PullReader]:
-    """A reader of an existing consumer; gives back what is in hand when the block ends."""
-    reader = PullReader(connection, stream, consumer, batch_max=batch_max, acknowledges=acknowledges)
+    """A reader of an existing consumer; gives back what is in hand when the block ends.
+
+    `recover` is awaited after each new connection, between two batches, with nothing of the old one kept: a server
+    that was killed may have forgotten acknowledgements, and would deliver those messages only after ACK_WAIT_SECONDS.
+    """
+    reader = PullReader(connection, stream, consumer, batch_max=batch_max, acknowledges=acknowledges, recover=recover)
     subscription = await connection.subscribe(
         f"{reader.inbox}.*", reader.on_message, messages_max=8 * batch_max + 64, bytes_max=8 * PULL_BYTES_MAX
     )

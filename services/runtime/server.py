@@ -17,7 +17,7 @@ from typing import Any, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 from grpc import aio
-from grpc_status import rpc_status  # type: ignore[import-untyped]
+from grpc_status import rpc_status
 
 from services.domain.errors import BrainError, Internal, Unauthenticated
 from services.runtime.calls import CurrentCall, operation

@@ -257,7 +257,7 @@ async def test_acknowledged_records_survive_a_killed_server_and_the_rest_is_unav
 
 async def test_a_log_that_is_away_is_unavailable_with_what_to_do(nats_server: NatsAddress, bus: Bus) -> None:
     os.kill(nats_server.pid, signal.SIGSTOP)
-    os.waitid(os.P_PID, nats_server.pid, os.WSTOPPED | os.WNOWAIT)
+    os.waitid(os.P_PID, nats_server.pid, os.WSTOPPED | os.WNOWAIT)  # noqa: ASYNC222 - it stops at once
     try:
         with pytest.raises(Unavailable) as raised:
             await bus.connection.request("$JS.API.INFO", timeout_seconds=0.2)
