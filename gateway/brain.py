@@ -94,6 +94,7 @@ def stop(data: Path) -> int | None:
 def _start(data: Path, environ: Mapping[str, str]) -> Running:
     log = _log_file(data)
     with log.open("ab") as output:
+        began_at = output.tell()
         # A session of its own: the brain outlives the terminal and does not get its Ctrl-C.
         process = subprocess.Popen(
             [sys.executable, "-m", "services", "--target", "all", "--data", str(data)],
@@ -110,15 +111,16 @@ def _start(data: Path, environ: Mapping[str, str]) -> Running:
             # Somebody may have started one by hand in the same moment: then ours has given way to it.
             return Running(pid=running.pid, addresses=running.addresses, started=running.pid == process.pid)
         if process.poll() is not None and find(data) is None:
-            raise _not_up(f"the brain ended while it started (status {process.returncode})", log)
+            raise _not_up(f"the brain ended while it started (status {process.returncode})", log, began_at)
         time.sleep(LOOK_SECONDS)
     process.terminate()
-    raise _not_up(f"the brain did not answer within {START_SECONDS:g} s and was stopped", log)
+    raise _not_up(f"the brain did not answer within {START_SECONDS:g} s and was stopped", log, began_at)
 
 
-def _not_up(what: str, log: Path) -> Unavailable:
+def _not_up(what: str, log: Path, began_at: int) -> Unavailable:
+    """The error of a start, with what this brain, and no earlier one, said last."""
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - LOG_TAIL_BYTES))
+        file.seek(max(began_at, log.stat().st_size - LOG_TAIL_BYTES))
         tail = file.read().decode("utf-8", "replace").strip()
     return Unavailable(
         "PEER_UNAVAILABLE",

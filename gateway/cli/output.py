@@ -32,8 +32,8 @@ def safe_lines(text: str) -> str:
 
 
 def _shown(character: str) -> bool:
-    # Control, format (bidi overrides, zero widths), surrogate, line and paragraph separator.
-    return unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    # Not printable are controls, formats (bidi overrides, zero widths), halves of pairs, and uncommon spaces.
+    return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def line(text: str = "") -> None:
@@ -86,7 +86,8 @@ def failure(error: BrainError, *, as_json: bool) -> None:
             "next_step": error.next_step,
         }
         document({"error": shown})
-    message(f"{error.reason}: {error.message}" + (f" ({error.field})" if error.field else ""))
+    for part in f"{error.reason}: {error.message}".split("\n"):
+        message(part)
     if error.next_step:
         message(error.next_step)
 

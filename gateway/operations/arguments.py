@@ -133,7 +133,7 @@ def _unknown(key: str, known: Mapping[str, Parameter], parameters: Sequence[Para
     return InvalidArgument(
         "ARGUMENT_UNKNOWN",
         f"there is no argument {key!r}",
-        field=key,
+        field=key or "arguments",
         value=key,
         next_step=f"{hint}Known arguments: {names}.",
         metadata={"nearest": known[close[0]].name} if close else None,
