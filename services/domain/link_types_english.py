@@ -18,13 +18,10 @@ _ADVERB = (
     r"these\s+days|at\s+the\s+time)"
 )
 _TITLE = (
-    r"(?:CEO|CTO|COO|CFO|CMO|CRO|CPO|CIO|chief\s+[a-z]+(?:\s+officer)?|president|vice\s+president|VP(?:\s+of\s+\w+)?|"
-    r"(?:managing\s+|general\s+|founding\s+|venture\s+|only\s+)?partner|principal|(?:managing\s+|"
-    r"executive\s+|board\s+)?"
-    r"director(?:\s+of\s+\w+)?|head\s+of\s+[\w-]+(?:\s+[\w-]+)?|heads?\s+up|manager|(?:[a-z]+\s+){0,2}engineer|"
-    r"(?:[a-z]+\s+)?designer|(?:[a-z]+\s+)?analyst|(?:[a-z]+\s+)?developer|(?:[a-z]+\s+)?scientist|researcher|"
-    r"(?:product|project|office|operations|sales|marketing|account|engineering|data)\s+(?:manager|lead)|chair(?:man|"
-    r"woman|person)?|employee|associate|lead|staff|intern|architect|consultant|lawyer|accountant)"
+    r"(?:CEO|CTO|COO|CFO|CMO|CRO|CPO|CIO|chief\s+[a-z]+(?:\s+officer)?|(?:vice\s+)?president|VP(?:\s+of\s+\w+)?|"
+    r"head\s+of\s+[\w-]+(?:\s+[\w-]+)?|heads?\s+up|director\s+of\s+\w+|"
+    r"(?:[a-z]+\s+){0,2}(?:partner|principal|director|engineer|designer|analyst|developer|scientist|researcher|manager|"
+    r"lead|chair(?:man|woman|person)?|employee|associate|staff|intern|architect|consultant|lawyer|accountant))"
 )
 _TITLE_WORDS = (
     "ceo cto coo cfo cmo cro cpo cio chief "
@@ -32,7 +29,7 @@ _TITLE_WORDS = (
     "analyst developer scientist researcher lead chair chairman chairwoman chairperson employee associate staff intern "
     "architect consultant lawyer accountant"
 )
-_WORK_WORDS = f"work works working employed hired joined runs leads manages role position job since as {_TITLE_WORDS}"
+_WORK_WORDS = f"work works working employed hired joined runs leads manages role position job since {_TITLE_WORDS}"
 _PAST_WORDS = (
     f"work works worked working left quit resigned departed previously formerly spent stint alum ex {_TITLE_WORDS}"
 )

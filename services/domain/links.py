@@ -29,9 +29,9 @@ CONTEXT_CHARACTERS_MAX = 240
 FOLDER_CHARACTERS_MAX = 64
 """Of the first part of a slug in running text."""
 
-_WIKILINK = re.compile(r"(!?)\[\[([^\[\]\n]{1,512})\]\]")
+_WIKILINK = re.compile(r"\[\[([^\[\]\n]{1,512})\]\]")
 _MARKDOWN = re.compile(
-    r"(!?)\[((?:[^\[\]\\\n]|\\.|\[\[[^\[\]\n]{0,256}\]\]|\[[^\[\]\n]{0,256}\]){0,512}+)\]"
+    r"\[((?:[^\[\]\\\n]|\\.|\[\[[^\[\]\n]{0,256}\]\]|\[[^\[\]\n]{0,256}\]){0,512}+)\]"
     r"\((<[^<>\n]{1,1024}>|[^\s()<>]{1,1024}(?:\([^\s()]{0,256}\)[^\s()]{0,512}){0,3})(?:[ \t]+(?:\""
     r"[^\"\n]{0,256}\"|'[^'\n]{0,256}'))?[ \t]*\)"
 )
@@ -112,18 +112,20 @@ def _found(layout: Layout, source: str, folder: str) -> list[_Found]:
     if "](" in prose:
         for match in _MARKDOWN.finditer(prose):
             spans.append(match.span())
-            target = markdown_target(match[3], plain_words(match[2]), source=source, folder=folder)
+            target = markdown_target(match[2], plain_words(match[1]), source=source, folder=folder)
             if target:
-                found.append(_Found(match.start(), match.end(), target, match[1] == "!"))
+                embed = prose.startswith("!", max(0, match.start() - 1))
+                found.append(_Found(match.start() - embed, match.end(), target, embed))
     if "[[" in prose:
         outer = sorted(spans)
         for match in _WIKILINK.finditer(prose):
             if _inside(outer, match.start()):
                 continue
             spans.append(match.span())
-            target = wikilink_target(match[2], source=source, folder=folder)
+            target = wikilink_target(match[1], source=source, folder=folder)
             if target:
-                found.append(_Found(match.start(), match.end(), target, match[1] == "!"))
+                embed = prose.startswith("!", max(0, match.start() - 1))
+                found.append(_Found(match.start() - embed, match.end(), target, embed))
     if "]:" in prose:
         for match in _DEFINITION.finditer(prose):
             spans.append(match.span())
@@ -143,6 +145,9 @@ def _bare(prose: str, spans: list[tuple[int, int]], source: str, folder: str) ->
     own_root = folder.partition("/")[0].casefold()
     position = prose.find("/")
     while position >= 0:
+        if _inside(spans, position):
+            position = prose.find("/", position + 1)
+            continue
         begin = position
         low = max(0, position - FOLDER_CHARACTERS_MAX)
         while begin > low and (prose[begin - 1].isalnum() or prose[begin - 1] in "-_"):
@@ -154,7 +159,7 @@ def _bare(prose: str, spans: list[tuple[int, int]], source: str, folder: str) ->
         name = match[0]
         root = name.partition("/")[0].casefold()
         known = root in FOLDER_TYPES or (own_root and root == own_root) or _SLUGGISH.fullmatch(name)
-        if known and not _inside(spans, begin):
+        if known:
             target = wikilink_target(name, source=source, folder=folder)
             if target:
                 yield _Found(begin, match.end(), target, False)
@@ -171,7 +176,7 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     role = role_of_type(about.type)
     setting = setting_of(role, (about.title, *about.aliases))
     text, starts = _marked(layout.prose, found)
-    ends = [*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)]
+    ends = _sentence_ends(text, starts)
     line, position = 1, 0
     first = 0
     while first < len(found):
@@ -207,6 +212,19 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
             if not stated:
                 yield reference
         first = last
+
+
+def _sentence_ends(text: str, starts: list[int]) -> list[int]:
+    """Where sentences end in the paragraphs that have marks, and where those paragraphs begin and end."""
+    ends: list[int] = []
+    after = 0
+    for start in starts:
+        if start >= after:
+            begin = max(after, text.rfind("\n\n", after, start))
+            found = text.find("\n\n", start)
+            after = found if found >= 0 else len(text)
+            ends += (begin, *(match.end() for match in _SENTENCE_END.finditer(text, begin, after)), after)
+    return ends
 
 
 def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
