@@ -1,0 +1,270 @@
+"""The use case that takes a folder of files: slugs planned for all of them, then each put on its own merits."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from services.domain.context import OperationContext, Scope, source_denied
+from services.domain.errors import BrainError, Conflict, DeadlineExceeded, InvalidArgument, Unavailable
+from services.domain.page import Finding
+from services.domain.parser import decode_body
+from services.domain.records import PageKey, PageRecord, Provenance, RecordKind
+from services.domain.slugs import PlannedSlug, plan_slugs, wanted_slugs
+from services.ingest.app.writes import WritePages
+from services.ingest.requests import (
+    WriteRequest,
+    WriteStatus,
+    field_invalid,
+    field_required,
+    put_request,
+)
+
+IMPORT_ID_CHARACTERS_MAX = 24
+"""With a hyphen and 11 hex digits of the path's hash it makes a request id."""
+PATHS_MAX = 1_000_000
+PATH_CHARACTERS_MAX = 1_024
+FILES_PER_BATCH_MAX = 1_000
+IN_FLIGHT_MAX = 64
+"""Appends of one import that wait for their acknowledgement: enough to keep the disk busy, little enough for others."""
+LOOKUP_WINDOW = 512
+"""Records read at a time while slugs are planned; only their paths are kept."""
+SOURCE_KIND = "import"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFile:
+    """One file as the caller read it."""
+
+    path: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportResult:
+    """What became of one file: a slug and a status, or an error."""
+
+    path: str
+    slug: str = ""
+    revision: int = 0
+    status: WriteStatus | None = None
+    error: BrainError | None = None
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class ImportRun:
+    """One import under way. Batches come one after the other; the files of a batch go in side by side."""
+
+    writes: WritePages
+    ctx: OperationContext
+    source: str
+    import_id: str
+    plan: dict[str, PlannedSlug]
+    """By path as announced."""
+    used: set[str] = field(default_factory=set)
+    """Slugs that the plan gives to a file of this import."""
+    came: set[str] = field(default_factory=set)
+    """Paths that have come."""
+
+    async def add(self, files: Sequence[ImportFile]) -> list[ImportResult]:
+        """Puts the files and returns what became of each, in their order.
+
+        Raises:
+            Unavailable: The log does not answer; the whole import, sent again with its id, goes on where it stopped.
+        """
+        if len(files) > FILES_PER_BATCH_MAX:
+            raise field_invalid(
+                "batch.files", len(files), f"has more than {FILES_PER_BATCH_MAX} files", "Send smaller batches."
+            )
+        requests = [await self._request(file) for file in files]
+        ready = [request for request in requests if isinstance(request, _Ready)]
+        newest = await self.writes.pages.log.newest_of([r.request.key for r in ready])
+        known = dict(zip((r.request.key for r in ready), newest, strict=True))
+        gate = asyncio.Semaphore(IN_FLIGHT_MAX)
+        async with asyncio.TaskGroup() as tasks:
+            running = [
+                tasks.create_task(self._put(gate, request, known[request.request.key]))
+                if isinstance(request, _Ready)
+                else request
+                for request in requests
+            ]
+        outcomes = [task.result() if isinstance(task, asyncio.Task) else task for task in running]
+        for outcome in outcomes:
+            if isinstance(outcome, BrainError):
+                raise outcome
+        return [outcome for outcome in outcomes if isinstance(outcome, ImportResult)]
+
+    async def _request(self, file: ImportFile) -> _Ready | ImportResult:
+        """The put that a file asks for, or why it cannot be one."""
+        try:
+            problem = path_problem(file.path)
+            if problem is not None:
+                raise file_invalid(file.path, problem, "Send paths relative to the imported folder.")
+            planned = self.plan.get(file.path)
+            if planned is None or file.path in self.came:
+                why = "came twice" if planned is not None else "was not announced in the header"
+                raise file_invalid(file.path, why, "Announce each path once, and send its file once.")
+            self.came.add(file.path)
+            path = unicodedata.normalize("NFC", file.path)
+            request = put_request(
+                source=self.source,
+                slug=planned.slug,
+                body=file.body,
+                request_id=f"{self.import_id}-{hashlib.sha256(file.path.encode()).hexdigest()[:11]}",
+            )
+            decode_body(file.body)
+            if planned.finding is not None and planned.finding.code == "SLUG_GENERATED":
+                planned = await self._declared(planned, file.body)
+                request = replace(request, key=PageKey(self.source, planned.slug))
+            request = replace(request, provenance=Provenance(source_kind=SOURCE_KIND, path=path))
+            return _Ready(path=file.path, request=request, finding=planned.finding)
+        except BrainError as error:
+            return ImportResult(path=file.path, error=error)
+
+    async def _declared(self, planned: PlannedSlug, body: bytes) -> PlannedSlug:
+        """The slug that the file declares, when its path makes none and nobody else has it."""
+        page = await self.writes.pages.parse(PageKey(self.source, planned.slug), body, planned.path)
+        declared = page.frontmatter.get("slug")
+        if not isinstance(declared, str):
+            return planned
+        wish = plan_slugs([(planned.path, declared)], {})[0]
+        if wish.slug == planned.slug or wish.slug in self.used:
+            return planned
+        there = await self.writes.pages.log.newest(PageKey(self.source, wish.slug))
+        if there is not None and there.live and there.provenance.path not in ("", planned.path):
+            return planned
+        self.used.add(wish.slug)
+        return wish
+
+    async def _put(
+        self, gate: asyncio.Semaphore, ready: _Ready, current: PageRecord | None
+    ) -> ImportResult | BrainError:
+        """Puts one file: over a revision that came from the same path, never over what somebody else wrote.
+
+        An error that is not the file's is returned, so that the files beside it are through before it is raised.
+        """
+        request = ready.request
+        if current is not None and current.live and current.provenance.path == request.provenance.path:
+            request = replace(request, if_revision=current.revision)
+        findings = () if ready.finding is None else (ready.finding,)
+        try:
+            async with gate:
+                reply = await self.writes.write_known(self.ctx, request, current)
+        except (Unavailable, DeadlineExceeded) as error:
+            return error
+        except BrainError as error:
+            return ImportResult(path=ready.path, error=told(error, current), findings=findings)
+        return ImportResult(
+            path=ready.path,
+            slug=reply.slug,
+            revision=reply.revision,
+            status=reply.status,
+            findings=(*findings, *reply.findings),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ready:
+    path: str
+    request: WriteRequest
+    finding: Finding | None
+
+
+async def begin_import(
+    ctx: OperationContext, writes: WritePages, *, source: str, import_id: str, paths: Sequence[str]
+) -> ImportRun:
+    """Plans the slugs of all files, whatever the order they come in, and is ready for them.
+
+    A page that came from a path keeps its slug, also where it was moved to; of several that want one slug the plan of
+    `services.domain.slugs.plan_slugs` decides.
+
+    Raises:
+        PermissionDenied: The caller may not write the source.
+        InvalidArgument: The import id is none, or there are too many paths.
+    """
+    ctx.require(Scope.WRITE)
+    if ctx.write_sources is not None and source not in ctx.write_sources:
+        raise source_denied(source)
+    if not import_id:
+        raise field_required("header.import_id", "Give a name of 1 to 24 ASCII characters, new for each import.")
+    if len(import_id) > IMPORT_ID_CHARACTERS_MAX or not import_id.isascii() or not import_id.isprintable():
+        raise field_invalid(
+            "header.import_id",
+            import_id,
+            f"is not 1 to {IMPORT_ID_CHARACTERS_MAX} printable ASCII characters",
+            "Give a random name.",
+        )
+    if len(paths) > PATHS_MAX:
+        raise field_invalid("header.paths", len(paths), f"has more than {PATHS_MAX} paths", "Import folder by folder.")
+    valid = [path for path in dict.fromkeys(paths) if path_problem(path) is None]
+    held = await _held(writes, source, valid)
+    plan = {p.path: p for p in plan_slugs([(path, None) for path in valid if path not in held.moved], held.taken)}
+    plan |= {path: PlannedSlug(path, slug, None) for path, slug in held.moved.items()}
+    used = {planned.slug for planned in plan.values()}
+    return ImportRun(writes=writes, ctx=ctx, source=source, import_id=import_id, plan=plan, used=used)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    taken: dict[str, str]
+    """Slugs of live pages, with the path each came from."""
+    moved: dict[str, str]
+    """Paths whose page was moved away from the slug it got, with its slug now."""
+
+
+async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
+    """What the log already has at the slugs that the paths may get."""
+    log = writes.pages.log
+    there = set(await log.keys(source))
+    wanted = {slug: path for path in paths for slug in wanted_slugs(path) if PageKey(source, slug) in there}
+    held = _Held(taken={}, moved={})
+    slugs = list(wanted)
+    for start in range(0, len(slugs), LOOKUP_WINDOW):
+        window = slugs[start : start + LOOKUP_WINDOW]
+        records = await log.newest_of([PageKey(source, slug) for slug in window])
+        redirects = [r for r in records if r is not None and r.kind is RecordKind.REDIRECT]
+        targets = await log.newest_of([PageKey(source, r.moved_to) for r in redirects])
+        for record in records:
+            if record is not None and record.live:
+                held.taken[record.slug] = record.provenance.path
+        for redirect, target in zip(redirects, targets, strict=True):
+            path = wanted[redirect.slug]
+            if target is not None and target.live and target.page_id == redirect.page_id:
+                held.taken[target.slug] = target.provenance.path
+                if target.provenance.path == unicodedata.normalize("NFC", path):
+                    held.moved[path] = target.slug
+    return held
+
+
+def path_problem(path: str) -> str | None:
+    """Why a path cannot be one of a file below the imported folder; None when it can."""
+    if not path or len(path) > PATH_CHARACTERS_MAX:
+        return f"is not 1 to {PATH_CHARACTERS_MAX} characters"
+    if path.startswith("/") or "\0" in path or any(part in ("", ".", "..") for part in path.split("/")):
+        return "is not a relative path below the folder"
+    return None
+
+
+def file_invalid(path: str, why: str, next_step: str) -> InvalidArgument:
+    """The refusal of a file for its path."""
+    return InvalidArgument("FILE_INVALID", f"the path {why}", field="path", value=path, next_step=next_step)
+
+
+def told(error: BrainError, current: PageRecord | None) -> BrainError:
+    """A conflict in the words of an import: whose page it would have replaced."""
+    if error.reason != "REVISION_CONFLICT" or current is None or not current.live:
+        return error
+    path = current.provenance.path
+    origin = f"{current.actor!r} from the file {path!r}" if path else f"{current.actor!r}, not from a file"
+    return Conflict(
+        error.reason,
+        f"the page {current.slug!r} has other text, written by {origin} in revision {current.revision}",
+        field="path",
+        value=current.slug,
+        next_step="Merge the two by hand: put the text you want with if_revision, or rename the file to keep both.",
+        metadata=error.metadata,
+    )
