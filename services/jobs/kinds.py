@@ -73,12 +73,12 @@ def read_rebuild(data: Mapping[str, object]) -> JobData:
     """`projection`: which one, by its name or its short name, or `all`."""
     refuse_others(data, {"projection"})
     given = data.get("projection")
-    name = SHORT_NAMES.get(given, given) if isinstance(given, str) else given
+    name = SHORT_NAMES.get(given, given) if isinstance(given, str) else ""
     if name != EVERY and name not in PROJECTIONS:
         choices = ", ".join((*SHORT_NAMES, "graph", EVERY))
         value = given if isinstance(given, str) else json.dumps(given)
         raise invalid("no projection has this name", "data.projection", value, f"Use one of: {choices}.")
-    return {"projection": str(name)}
+    return {"projection": name}
 
 
 def rebuild_works(job_id: int, data: JobData) -> tuple[Work, ...]:
