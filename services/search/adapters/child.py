@@ -118,16 +118,18 @@ class Child:
             while True:
                 (size,) = HEADER.unpack(await reader.readexactly(HEADER.size))
                 # Both ends are this program, and nobody else has the socket.
-                failed, value = pickle.loads(await reader.readexactly(size))  # noqa: S301
+                error, value = pickle.loads(await reader.readexactly(size))  # noqa: S301
                 future = self._waiting.popleft()
                 if not future.done():
-                    future.set_exception(value) if failed else future.set_result(value)
+                    future.set_exception(error_from(error)) if error else future.set_result(value)
                 if not self._waiting:
                     self._idle_from_now()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
             self._fail_waiting()
+            if self._process is not None:
+                await asyncio.to_thread(_reap, self._process)
 
     def _idle_from_now(self) -> None:
         if self._idle is not None:
@@ -166,6 +168,19 @@ class Child:
         if writer is not None:
             with suppress(ConnectionError):
                 await writer.wait_closed()
+
+
+def error_values(error: BrainError) -> tuple[Any, ...]:
+    """An error as plain values: exceptions with keywords do not survive the way by themselves."""
+    metadata = dict(error.metadata)
+    return type(error), error.reason, error.message, error.field, error.value, error.next_step, metadata
+
+
+def error_from(values: tuple[Any, ...]) -> BrainError:
+    """The inverse of `error_values`."""
+    kind, reason, message, field, value, next_step, metadata = values
+    made: BrainError = kind(reason, message, field=field, value=value, next_step=next_step, metadata=metadata)
+    return made
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:

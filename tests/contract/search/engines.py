@@ -6,9 +6,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
+from services.search.adapters.child import Child
+from services.search.adapters.edge import EdgeIndex
 from services.search.adapters.tantivy import TantivyIndex
-from services.search.ports import LexicalIndex
+from services.search.ports import LexicalIndex, VectorIndex
 
+OpenVectors = Callable[[Path, int], AbstractAsyncContextManager[VectorIndex]]
 OpenLexical = Callable[[Path], AbstractAsyncContextManager[LexicalIndex]]
 
 
@@ -22,3 +25,18 @@ async def open_tantivy(folder: Path) -> AsyncIterator[LexicalIndex]:
 
 
 LEXICAL: dict[str, OpenLexical] = {"tantivy": open_tantivy}
+
+
+@asynccontextmanager
+async def open_edge(folder: Path, dimension: int) -> AsyncIterator[VectorIndex]:
+    child = Child("vectors", {"models": str(folder / "models")})
+    index = EdgeIndex(child, folder / "collection", dimension, open_seconds_max=0.5)
+    try:
+        await index.open()
+        yield index
+        await index.close()
+    finally:
+        await child.close()
+
+
+VECTORS: dict[str, OpenVectors] = {"edge": open_edge}
