@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.admission import BODY_BYTES_MAX, LOOPBACK_HOSTS, Admission, Door, InFlight
 from gateway.http import build_app, caller_of
@@ -86,10 +85,14 @@ async def _check_ready(peers: Peers) -> dict[str, bool]:
 
 
 async def _serves(peers: Peers, service: str) -> bool:
-    stub = HealthStub(peers.channels[service])
+    check = peers.channels[service].unary_unary(
+        "/grpc.health.v1.Health/Check",
+        request_serializer=HealthCheckRequest.SerializeToString,
+        response_deserializer=HealthCheckResponse.FromString,
+    )
     with operation(OperationContext(principal="service:gateway"), timeout_seconds=READY_SECONDS):
         try:
-            response = await stub.Check(HealthCheckRequest(service=service))
+            response = await check(HealthCheckRequest(service=service))
         except BrainError:
             return False
     return bool(response.status == HealthCheckResponse.SERVING)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -20,6 +19,9 @@ from services.domain.errors import BrainError, InvalidArgument
 
 CallTool = Callable[[str, JsonValue, Any], Awaitable[JsonObject]]
 """Runs a tool by name with its raw arguments; the third is the transport's request. Raises BrainError."""
+
+WRAPPED = "fleetbrain/arguments"
+"""Holds arguments that are no object on their way through the protocol's check. No parameter has such a name."""
 
 INSTRUCTIONS = (
     "fleetbrain is long-term memory shared by all agents of its owner. Ask `query` before you answer from your own "
@@ -45,7 +47,7 @@ def build_server(operations: Mapping[str, Operation], call: CallTool, *, version
         context: ServerRequestContext[dict[str, Any]], params: types.CallToolRequestParams
     ) -> types.CallToolResult:
         try:
-            result = await call(params.name, params.arguments, context.request)
+            result = await call(params.name, _unwrapped(params.arguments), context.request)
         except InvalidArgument as error:
             if error.reason == "OPERATION_UNKNOWN":
                 message = f"{error.message}. {error.next_step}"
@@ -64,24 +66,25 @@ def build_server(operations: Mapping[str, Operation], call: CallTool, *, version
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-    server.middleware.append(_unquote_arguments)
+    server.middleware.append(_let_any_arguments_in)
     return server
 
 
-async def _unquote_arguments(ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext) -> HandlerResult:
-    """Lets a tool call through whose arguments are a string of JSON: some models quote them once too often.
+async def _let_any_arguments_in(ctx: ServerRequestContext[dict[str, Any], Any], call_next: CallNext) -> HandlerResult:
+    """Lets a tool call through whose arguments are no object: some models quote them once too often.
 
-    The protocol's own check would refuse it with a code that models cannot act on.
+    The protocol's own check would refuse it with a code that models cannot act on; ours reads them or says what to do.
     """
     params = ctx.params
-    if ctx.method == "tools/call" and params is not None and isinstance(params.get("arguments"), str):
-        try:
-            unquoted = json.loads(params["arguments"] or "{}")
-        except ValueError:
-            unquoted = None
-        if isinstance(unquoted, dict):
-            ctx = replace(ctx, params={**params, "arguments": unquoted})
+    if ctx.method == "tools/call" and params is not None:
+        arguments = params.get("arguments")
+        if arguments is not None and not isinstance(arguments, dict):
+            ctx = replace(ctx, params={**params, "arguments": {WRAPPED: arguments}})
     return await call_next(ctx)
+
+
+def _unwrapped(arguments: dict[str, Any] | None) -> JsonValue:
+    return arguments[WRAPPED] if arguments is not None and WRAPPED in arguments else arguments
 
 
 def _tool(operation: Operation) -> types.Tool:
