@@ -77,6 +77,12 @@ class Parts:
                 return await self.board.wait_for(job_id, lambda seen: seen.state is wanted)
             return await self.board.wait_for(job_id, holds)
 
+    async def emptied(self) -> None:
+        """Returns once every message is ended; a worker acknowledges a moment after it stored how the run ended."""
+        async with asyncio.timeout(5):
+            while await self.queue.depth():
+                pass
+
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
         """A worker, which stops in order at the end."""
