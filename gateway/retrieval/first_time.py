@@ -13,8 +13,9 @@ from gateway.retrieval.terms import QuestionTerms, coverage, page_units
 SCORE_FLOOR = 0.35
 """Share of the best score below which a page only brushes the subject: with rank constant 20, a page that one lexical
 arm of three has at rank 15 falls below."""
-COVERAGE_FLOOR = 0.75
-"""Share of the best coverage of the subject's words that a page must reach: noise shares one word of three."""
+COVERAGE_FLOOR = 0.6
+"""Share of the best coverage of the subject's words that a page must reach: two of three, never one of two. Higher
+would ask a first note for the words that the later essay found for its thought."""
 COSINE_SLACK = 0.08
 """A page this close to the best cosine speaks of the subject in other words, or in the other language."""
 

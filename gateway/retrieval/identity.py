@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from gateway.retrieval.intent import Intent
-from gateway.retrieval.model import Arm, ArmRow, Candidate, NameKind, NameMatch
-from gateway.retrieval.terms import fold
+from gateway.retrieval.model import Arm, ArmRow, Candidate, NameKind, NameMatch, PageRef
+from gateway.retrieval.terms import HAN, STOP_ENGLISH, fold, words_of
 
 IDENTITY_MAX = 5
 """Pages of one name that stand first; more is a name that tells nothing, and fusion orders them."""
 _KIND_ORDER = {kind: order for order, kind in enumerate(NameKind)}
+_HAN_RUN = re.compile(f"[{HAN}]+")
 _QUOTES = " \t\"'`“”‘’「」『』《》〈〉()（）[]【】"
 
 
@@ -27,6 +29,27 @@ def asked_names(text: str, intent: Intent) -> tuple[str, ...]:
     """
     names = (text.strip(), intent.subject) if intent.plan is None else (text.strip(),)
     return tuple(dict.fromkeys(name for name in names if name and len(name) <= 512))
+
+
+def only_bearer(name: str, pages: Iterable[PageRef]) -> PageRef | None:
+    """The one page whose title or an alias holds every word of a name that resolves to nothing, else None.
+
+    "Desmond" is the only Desmond there is, "the customs workshop" the only page called so with a date behind it; where
+    two pages fit, or none, nothing is guessed. The pages are the title arm's, so a name that fits more pages than the
+    arm brings back is not taken for unique: its first rows would fit too.
+    """
+    words = [word for word in words_of(name_key(name)) if word not in STOP_ENGLISH]
+    if len("".join(words)) < 2:
+        return None
+    # Words may stand in another order; characters of a Chinese name may not.
+    runs = _HAN_RUN.findall(fold(name))
+
+    def bears(title: str) -> bool:
+        folded = fold(title)
+        return all(run in folded for run in runs) and set(words) <= set(words_of(folded))
+
+    bearers = {page.page_id: page for page in pages if any(map(bears, (page.title, *page.aliases)))}
+    return next(iter(bearers.values())) if len(bearers) == 1 else None
 
 
 def with_identities(

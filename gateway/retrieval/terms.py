@@ -27,27 +27,28 @@ _NAME_TOKEN = re.compile(f'[^\\s{HAN},;:?!()\\[\\]"“”‘’「」『』《�
 _QUOTED = re.compile('["“「『《]([^"“”「」『』《》]{1,80})["”」』》]')
 
 STOP_ENGLISH = frozenset(
-    """a about above after again all am an and any anyone anything are as at be because been before being between
-    both but by can could describe did do does doing done during each else ever every find first for from further
-    get give had has have having he her here hers him his how i if in into is it its itself just know last latest
-    let like list many may me might mine more most much must my no nor not notes now of off on once one only or
-    other our ours out over own please recently remember said same say says shall she should show so some someone
-    something start started such tell than that the their theirs them then there these they thing things think
-    this those through time to too under until up upon us used very want was we were what when where whether which
-    while who whom whose why will with would write wrote written yet you your yours s t d ll re ve m don doesn
-    didn isn wasn aren weren""".split()
+    """a about above after again all am an and any anyone anything are aren as at be because been before being
+    between both but by came can come could d describe did didn do does doesn doing don done during each else ever
+    every find first for from further get give go going had has have having he hear heard her here hers him his
+    how i idea ideas if in into is isn it its itself just know last latest let like list ll m many may me might
+    mine more most much must my no nor not notes now of off on once one only or other our ours out over own please
+    re recently remember s said same say says shall she should show so some someone something start started such t
+    tell than that the their theirs them then there these they thing things think this those thought thoughts
+    through time to too under until up upon us used ve very want was wasn we were weren what when where whether
+    which while who whom whose why will with would write written wrote yet you your yours""".split()
 )
-"""Words that ask or bind and name nothing. `first`, `latest` and `start` steer the order, so they need not be found."""
+"""Words that ask, bind or speak of having a thought, and name nothing. `first` and `latest` steer the order, so they
+need not be found."""
 
 STOP_CHINESE = tuple(
     sorted(
-        """什么时候 什么 怎么样 怎么 怎样 如何 为什么 为何 哪里 哪儿 哪些 哪个 哪家 哪位 哪一个 哪年 哪天 哪次
-        多少 几个 是谁 谁是 是否 是不是 有没有 有哪些 有关 关于 告诉我 请问 介绍一下 介绍 一下 我们 你们
-        他们 她们 它们 我的 你的 他的 她的 自己 咱们 大家 这个 那个 这些 那些 这里 那里 这样 那样 一个 一些
-        可以 能够 能不能 可不可以 应该 知道 记得 觉得 认为 第一次 最早 最近 最新 最后 上次 开始 目前 现在
-        当时 曾经 之前 以后 以前 之后 时候 东西 事情 情况 内容 笔记 记录 相关 所有 全部 每个 以及 或者 并且
-        而且 但是 因为 所以 如果 还有 没有 不是 就是 都有 都是 里面 一直 已经 正在 到底 究竟 提到 说过 写过
-        谈过 聊过 讨论过 提过 想要 需要""".split(),
+        """哪一天 哪一年 哪个月 念头 想法 关注 琢磨 记下 想到 什么时候 什么 怎么样 怎么 怎样 如何 为什么 为何
+        哪里 哪儿 哪些 哪个 哪家 哪位 哪一个 哪年 哪天 哪次 多少 几个 是谁 谁是 是否 是不是 有没有 有哪些
+        有关 关于 告诉我 请问 介绍一下 介绍 一下 我们 你们 他们 她们 它们 我的 你的 他的 她的 自己 咱们 大家
+        这个 那个 这些 那些 这里 那里 这样 那样 一个 一些 可以 能够 能不能 可不可以 应该 知道 记得 觉得 认为
+        第一次 最早 最近 最新 最后 上次 开始 目前 现在 当时 曾经 之前 以后 以前 之后 时候 东西 事情 情况
+        内容 笔记 记录 相关 所有 全部 每个 以及 或者 并且 而且 但是 因为 所以 如果 还有 没有 不是 就是 都有
+        都是 里面 一直 已经 正在 到底 究竟 提到 说过 写过 谈过 聊过 讨论过 提过 想要 需要""".split(),
         key=len,
         reverse=True,
     )
@@ -131,6 +132,17 @@ def stem(word: str) -> str:
     if word.endswith("e") and len(word) > 3:
         return word[:-1]
     return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+
+
+def holds_phrase(words: tuple[str, ...], run: tuple[str, ...]) -> bool:
+    """Whether the run stands in the words, unbroken; an empty run stands nowhere."""
+    length = len(run)
+    if not 0 < length <= len(words):
+        return False
+    first = run[0]
+    return any(
+        words[start] == first and words[start : start + length] == run for start in range(len(words) - length + 1)
+    )
 
 
 class TextUnits:

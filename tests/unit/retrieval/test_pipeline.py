@@ -138,6 +138,39 @@ def test_an_answer_that_holds_nothing_asked_for_says_so(question: str, text: str
     assert bool(answer.abstained_because) is abstained
 
 
+@pytest.mark.parametrize(
+    ("question", "text", "abstained"),
+    [
+        ("When is Ana Ferro's birthday?", "Ana Ferro founded a company.", True),
+        ("What company did Ana Ferro found?", "Ana Ferro founded a company.", False),
+        ("董娜的生日是哪天", "董娜创立了一家公司", True),
+        ("董娜的公司叫什么", "董娜创立了一家公司", False),
+    ],
+)
+def test_a_page_on_a_known_name_that_is_silent_on_the_rest_is_an_abstention(
+    question: str, text: str, abstained: bool
+) -> None:
+    about = page("a", title="董娜" if "董娜" in question else "Ana Ferro")
+
+    assert ask(question, chunks([passage(about, text)]), off=frozenset({Arm.RELATIONAL})).abstained is abstained
+
+
+def test_half_remembered_words_that_name_nothing_keep_their_nearest_pages() -> None:
+    row = passage(page("a", title="Ana Ferrow"), "She restored church organs before she wrote customs software.")
+
+    assert not ask("someone whose instrument was an organ before she did paperwork", chunks([row])).abstained
+
+
+def test_graph_that_did_not_answer_is_not_taken_for_a_graph_without_the_link() -> None:
+    arms = replace(
+        chunks([passage(NORTHWIND, "Northwind makes batteries.")]),
+        names=(NameMatch(name="Northwind", kind=NameKind.TITLE, page=NORTHWIND),),
+        missing=(MissingArm(arm=Arm.RELATIONAL, reason="deadline"),),
+    )
+
+    assert not ask("who advises Northwind", arms).abstained
+
+
 def test_vectors_alone_can_answer_across_languages_when_their_scale_is_known() -> None:
     rows = (passage(page("a", title="城市热岛"), "城市比郊区热", score=0.6),)
     known = ArmResults(rows={Arm.DENSE: rows}, embedder="local:use/512")

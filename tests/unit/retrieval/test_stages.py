@@ -22,7 +22,7 @@ from gateway.retrieval.boosts import (
 )
 from gateway.retrieval.dedupe import diverse_types, falling, larger_pool, near_duplicates_last
 from gateway.retrieval.first_time import earliest_first
-from gateway.retrieval.identity import asked_names, in_tiers, name_key, with_identities
+from gateway.retrieval.identity import asked_names, in_tiers, name_key, only_bearer, with_identities
 from gateway.retrieval.intent import classify
 from gateway.retrieval.model import Arm, Candidate, NameKind, NameMatch, Stage
 from gateway.retrieval.terms import question_terms
@@ -253,3 +253,33 @@ def test_graph_keeps_the_last_place_when_its_plan_was_not_sure() -> None:
 def test_spellings_of_a_name_share_their_key(name: str) -> None:
     """The peer's case 40, with CJK brackets."""
     assert name_key(name) == "dana ruiz"
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Desmond", "desmond"),
+        ("the customs workshop", "workshop"),
+        ("June 2025 Loomwick board", "board"),
+        ("半山渡", "fund"),
+        ("渡山半", None),
+        ("Ana", None),
+        ("Anna Farrow", None),
+        ("the", None),
+        ("", None),
+    ],
+)
+def test_a_part_of_a_name_leads_to_its_only_bearer_and_to_nobody_when_two_bear_it(name: str, found: str | None) -> None:
+    titles = {
+        "desmond": "Desmond Achterberg",
+        "workshop": "Customs workshop, 2025-09-18",
+        "board": "Loomwick board, June 2025",
+        "december": "Loomwick board, December 2025",
+        "fund": "半山渡创投",
+        "ana": "Ana Ferro",
+        "other": "Ana Ferrow",
+    }
+
+    bearer = only_bearer(name, [page(key, title=title) for key, title in titles.items()])
+
+    assert (bearer.page_id if bearer else None) == found
