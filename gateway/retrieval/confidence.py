@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gateway.retrieval.intent import IntentKind
+from gateway.retrieval.intent import Intent, IntentKind
 from gateway.retrieval.model import Arm, ArmResults, ArmRow
 from gateway.retrieval.terms import QuestionTerms, coverage, page_units
 
@@ -24,6 +24,8 @@ _BASE: Mapping[Arm, float] = {
     # Graph answers what was asked or nothing, so its first rows count as both lexical arms together.
     Arm.RELATIONAL: 2.0,
 }
+UNSURE_PLAN = 0.5
+"""Factor of the relational arm when the plan does not hold all of the question, or was made by likeness."""
 _BY_INTENT: Mapping[IntentKind, Mapping[Arm, float]] = {
     # What is asked for by name is found by its title: there the title arm counts as much as each lexical one.
     IntentKind.ENTITY: {Arm.TITLE: 5.0},
@@ -76,21 +78,23 @@ def calibration(signature: str) -> Calibration:
     return UNCALIBRATED
 
 
-def arm_weights(results: ArmResults, terms: QuestionTerms, kind: IntentKind, *, confident: bool) -> dict[Arm, float]:
+def arm_weights(results: ArmResults, terms: QuestionTerms, intent: Intent, *, confident: bool) -> dict[Arm, float]:
     """The weight of every arm that answered.
 
     Args:
         results: What the arms brought.
         terms: The question's words.
-        kind: Its intent.
+        intent: What it asks for.
         confident: Whether the arms' own sureness counts; off is the ablation.
     """
-    factors = _BY_INTENT.get(kind, {})
+    factors = _BY_INTENT.get(intent.kind, {})
     weights = {arm: _BASE[arm] * factors.get(arm, 1.0) for arm in Arm if results.rows.get(arm)}
     if results.answers:
         weights[Arm.RELATIONAL] = _BASE[Arm.RELATIONAL]
     if not confident:
         return weights
+    if Arm.RELATIONAL in weights and not (intent.plan and intent.plan.sure):
+        weights[Arm.RELATIONAL] *= UNSURE_PLAN
     held = {arm: words_held(rows, terms) for arm, rows in results.rows.items() if arm is not Arm.DENSE}
     for arm, share in held.items():
         if arm in weights and terms.content:

@@ -107,7 +107,7 @@ def run_pipeline(query: Query, arms: ArmResults, *, clock: Clock, intent: Intent
     arms = _only_on(query, arms)
 
     started = clock()
-    weights = arm_weights(arms, terms, intent.kind, confident=query.on(Stage.CONFIDENCE))
+    weights = arm_weights(arms, terms, intent, confident=query.on(Stage.CONFIDENCE))
     words = ", ".join(f"{arm.value} {weight:.2f}" for arm, weight in weights.items())
     run.note(
         Stage.CONFIDENCE, clock() - started, len(weights), len(weights), words, skipped=not query.on(Stage.CONFIDENCE)
