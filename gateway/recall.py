@@ -15,6 +15,7 @@ from brain.v1 import graph_service_pb2 as graph
 from brain.v1 import search_service_pb2 as search
 from gateway.peers import Peers
 from gateway.recall_rows import RETRIEVERS, answers_of, hop_of, missing_of, names_of, passes, row_of, rows_of
+from gateway.relation_guess import RelationGuess, candidate_names
 from gateway.retrieval.dedupe import larger_pool
 from gateway.retrieval.identity import asked_names
 from gateway.retrieval.intent import Intent
@@ -44,6 +45,7 @@ take the others' answer with it."""
 ROWS = 50
 """Rows a list at first: what the fusion's measurements were made with."""
 NAME_CHARACTERS_MAX = 512
+NAMES_MAX = 100
 ANSWERS_MAX = 50
 COUNTED_MAX = 1000
 """Graph's bounds."""
@@ -98,12 +100,13 @@ class _FromGraph:
 
 @dataclass(slots=True, kw_only=True)
 class Recall:
-    """Asks the services of one gateway. Holds nothing but the embedder's name, for a few seconds."""
+    """Asks the services of one gateway. Holds nothing but what it knows of the embedder."""
 
     peers: Peers
     clock: Callable[[], float]
     """Seconds that only grow."""
     now: Callable[[], datetime]
+    relation_guess: RelationGuess
     _embedder: tuple[float, str] | None = field(default=None, init=False)
 
     async def answer(self, question: Question) -> Recalled:
@@ -171,28 +174,39 @@ class Recall:
         if not question.uses_graph:
             return _FromGraph()
         plan = intent.plan
-        names = [name for name in asked_names(query.text, intent) if len(name) <= NAME_CHARACTERS_MAX]
-        names += [name for name in (plan.names if plan else ()) if name not in names]
+        asked = [name for name in asked_names(query.text, intent) if len(name) <= NAME_CHARACTERS_MAX]
         try:
             if plan is not None and len(plan.readings) == 1:
                 # One way to read the names: graph may resolve them itself, in the same moment.
                 resolved, answers = await asyncio.gather(
-                    self._resolve(question, names), self._relation(question, plan, plan.readings[0])
+                    self._resolve(question, [*asked, *plan.names]), self._relation(question, plan, plan.readings[0])
                 )
                 return _FromGraph(names=resolved, answers=answers)
-            resolved = await self._resolve(question, names)
+            guessed = candidate_names(query.text, intent) if plan is None and query.on(Arm.RELATIONAL) else ()
+            resolved = await self._resolve(question, [*asked, *(plan.names if plan else ()), *guessed])
+            plan = plan or await self._guess(query, intent, guessed, resolved)
             seeds = plan.seeds({match.name for match in resolved}) if plan else ()
             answers = await self._relation(question, plan, seeds) if plan and seeds else ()
         except (*NO_ANSWER, NotReady) as error:
             return _FromGraph(failure=error)
-        return _FromGraph(names=resolved, answers=answers)
+        wanted = {*asked, *(plan.names if plan else ())}
+        return _FromGraph(names=tuple(match for match in resolved if match.name in wanted), answers=answers)
+
+    async def _guess(
+        self, query: Query, intent: Intent, names: Sequence[str], resolved: Sequence[NameMatch]
+    ) -> RelationalPlan | None:
+        """A plan by likeness; None also without an embedder: a guess is a bonus and its absence is no fault."""
+        try:
+            return await self.relation_guess.plan(query.text, intent, names, resolved)
+        except (*NO_ANSWER, NotReady):
+            return None
 
     async def _resolve(self, question: Question, names: Sequence[str]) -> tuple[NameMatch, ...]:
         if not names:
             return ()
         request = graph.BatchResolveNamesRequest(
             source=question.filter.source,
-            names=names,
+            names=list(dict.fromkeys(names))[:NAMES_MAX],
             every_source=not question.filter.source,
             min_revision=question.min_revision,
         )

@@ -25,6 +25,7 @@ from gateway.operations.registry import all_operations
 from gateway.operations.run import Runner
 from gateway.peers import Peers, open_peers
 from gateway.recall import Recall
+from gateway.relation_guess import RelationGuess
 from services.domain.context import OperationContext
 from services.domain.errors import BrainError, InvalidArgument
 from services.runtime.calls import operation
@@ -47,7 +48,7 @@ async def open_module(settings: Settings) -> AsyncIterator[Module]:
     """
     operations = all_operations()
     async with open_peers(settings) as peers:
-        recall = Recall(peers=peers, clock=time.perf_counter, now=_now)
+        recall = Recall(peers=peers, clock=time.perf_counter, now=_now, relation_guess=RelationGuess(peers=peers))
         runner = Runner(operations=operations, peers=peers, recall=recall)
         server = build_server(operations, partial(_call_tool, runner), version=importlib.metadata.version("fleetbrain"))
         # Admission has counted the body before; the SDK's own limit only has to be out of the way.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.operations import parameters as p
 from gateway.operations.definition import Call, Operation
 from gateway.operations.json_value import JsonObject, JsonValue
-from gateway.operations.pages import SLUG_PREFIX, TAGS, TYPES, page_filter
+from gateway.operations.page_lists import SLUG_PREFIX, TAGS, TYPES, page_filter
 from gateway.operations.parameters import Kind, Parameter
 from gateway.recall import Question
 from gateway.retrieval.model import Answer, Arm, Hit, Query, Stage, StageTrace

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gateway.operations import brain, graph, jobs, pages, recall
+from gateway.operations import brain, graph, jobs, page_lists, pages, recall
 from gateway.operations.definition import Operation
 
 
 def all_operations() -> Mapping[str, Operation]:
     """Every operation by its name, in the order in which agents should see them."""
-    families = (recall.OPERATIONS, pages.OPERATIONS, graph.OPERATIONS, brain.OPERATIONS, jobs.OPERATIONS)
+    families = (
+        recall.OPERATIONS,
+        pages.OPERATIONS,
+        page_lists.OPERATIONS,
+        graph.OPERATIONS,
+        brain.OPERATIONS,
+        jobs.OPERATIONS,
+    )
     return MappingProxyType({operation.name: operation for family in families for operation in family})
