@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.domain.context import OperationContext, Scope, source_denied
 from services.domain.errors import BrainError, Conflict, DeadlineExceeded, InvalidArgument, Unavailable
+from services.domain.frontmatter import Frontmatter, read_frontmatter
 from services.domain.page import Finding
 from services.domain.parser import decode_body
 from services.domain.records import PageKey, PageRecord, Provenance, RecordKind
@@ -116,19 +117,22 @@ class ImportRun:
                 body=file.body,
                 request_id=f"{self.import_id}-{hashlib.sha256(file.path.encode()).hexdigest()[:11]}",
             )
-            decode_body(file.body)
+            # The whole page is read when it is indexed; what its author has to know at once stands on its top.
+            front = read_frontmatter(
+                decode_body(file.body).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+            )
             if planned.finding is not None and planned.finding.code == "SLUG_GENERATED":
-                planned = await self._declared(planned, file.body)
+                planned = await self._declared(planned, front)
                 request = replace(request, key=PageKey(self.source, planned.slug))
             request = replace(request, provenance=Provenance(source_kind=SOURCE_KIND, path=path))
-            return _Ready(path=file.path, request=request, finding=planned.finding)
+            findings = front.findings if planned.finding is None else (planned.finding, *front.findings)
+            return _Ready(path=file.path, request=request, findings=findings)
         except BrainError as error:
             return ImportResult(path=file.path, error=error)
 
-    async def _declared(self, planned: PlannedSlug, body: bytes) -> PlannedSlug:
+    async def _declared(self, planned: PlannedSlug, front: Frontmatter) -> PlannedSlug:
         """The slug that the file declares, when its path makes none and nobody else has it."""
-        page = await self.writes.pages.parse(PageKey(self.source, planned.slug), body, planned.path)
-        declared = page.frontmatter.get("slug")
+        declared = front.get("slug")
         if not isinstance(declared, str):
             return planned
         wish = plan_slugs([(planned.path, declared)], {})[0]
@@ -150,20 +154,19 @@ class ImportRun:
         request = ready.request
         if current is not None and current.live and current.provenance.path == request.provenance.path:
             request = replace(request, if_revision=current.revision)
-        findings = () if ready.finding is None else (ready.finding,)
         try:
             async with gate:
                 reply = await self.writes.write_known(self.ctx, request, current)
         except (Unavailable, DeadlineExceeded) as error:
             return error
         except BrainError as error:
-            return ImportResult(path=ready.path, error=told(error, current), findings=findings)
+            return ImportResult(path=ready.path, error=told(error, current), findings=ready.findings)
         return ImportResult(
             path=ready.path,
             slug=reply.slug,
             revision=reply.revision,
             status=reply.status,
-            findings=(*findings, *reply.findings),
+            findings=ready.findings,
         )
 
 
@@ -171,7 +174,7 @@ class ImportRun:
 class _Ready:
     path: str
     request: WriteRequest
-    finding: Finding | None
+    findings: tuple[Finding, ...]
 
 
 async def begin_import(
@@ -219,8 +222,8 @@ class _Held:
 async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
     """What the log already has at the slugs that the paths may get."""
     log = writes.pages.log
-    there = set(await log.keys(source))
-    wanted = {slug: path for path in paths for slug in wanted_slugs(path) if PageKey(source, slug) in there}
+    there = {key.slug for key in await log.keys(source)}
+    wanted = {slug: path for path in paths for slug in candidates(path, there)} if there else {}
     held = _Held(taken={}, moved={})
     slugs = list(wanted)
     for start in range(0, len(slugs), LOOKUP_WINDOW):
@@ -238,6 +241,11 @@ async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
                 if target.provenance.path == unicodedata.normalize("NFC", path):
                     held.moved[path] = target.slug
     return held
+
+
+def candidates(path: str, there: Collection[str]) -> list[str]:
+    """The slugs there are that a file of this path may have got."""
+    return [slug for slug in wanted_slugs(path) if slug in there]
 
 
 def path_problem(path: str) -> str | None:

@@ -76,12 +76,15 @@ class WritePages:
         return await self._race(ctx, request)
 
     async def write_known(self, ctx: OperationContext, request: WriteRequest, current: PageRecord | None) -> WriteReply:
-        """A put by a caller that has just read the newest record of the slug, as an import does for many at once."""
+        """A put by a caller that has just read the newest record of the slug, as an import does for many at once.
+
+        The reply says nothing of what the text says: that is read when the page is indexed.
+        """
         assert request.operation is Operation.PUT
         self.authorise(ctx, request)
         check_text(request)
         try:
-            return await self._try(ctx, request, View(current=current))
+            return await self._try(ctx, request, View(current=current), describe=False)
         except (WrongLastSequence, Unavailable):
             return await self.write(ctx, request)
 
@@ -101,21 +104,23 @@ class WritePages:
                 continue
         raise refusals.write_contended(request.key, TRIES)
 
-    async def _try(self, ctx: OperationContext, request: WriteRequest, view: View) -> WriteReply:
+    async def _try(
+        self, ctx: OperationContext, request: WriteRequest, view: View, *, describe: bool = True
+    ) -> WriteReply:
         """One decision on what was read, carried out."""
         if find_repeated(request, view.current) is None:
             await self._guard(ctx, request, view)
         stamp = Stamp(actor=ctx.principal, remote=ctx.remote, time=self.clock(), new_page_id=self.new_page_id())
         match decide(request, view, stamp):
             case Unchanged(record=record):
-                return await self._reply(record, WriteStatus.UNCHANGED, record.revision)
+                return await self._reply(record, WriteStatus.UNCHANGED, record.revision, describe=describe)
             case Repeated() as repeated:
-                return await self._reply_again(request, repeated)
+                return await self._reply_again(request, repeated, describe=describe)
             case Append(batch=batch, status=status, replaced_revision=replaced):
                 stored = (await self.pages.log.append(batch))[-1]
                 if request.operation is Operation.ERASE:
                     await self.remove_erased(stored)
-                return await self._reply(stored, status, replaced)
+                return await self._reply(stored, status, replaced, describe=describe)
 
     async def view(self, request: WriteRequest) -> View:
         """Reads what the decision needs: for a put, one record."""
@@ -163,7 +168,7 @@ class WritePages:
         if request.if_revision not in (None, 0):
             raise refusals.revision_conflict(None, request.key, request.if_revision)
 
-    async def _reply_again(self, request: WriteRequest, repeated: Repeated) -> WriteReply:
+    async def _reply_again(self, request: WriteRequest, repeated: Repeated, *, describe: bool) -> WriteReply:
         """The first reply again, as far as its record is still kept; revision and slug in any case."""
         key, log = PageKey(request.key.source, repeated.slug), self.pages.log
         record = await log.at(key, repeated.revision)
@@ -183,7 +188,7 @@ class WritePages:
         if request.operation is Operation.MOVE:
             redirect = await log.at(request.key, repeated.revision - 1)
             replaced = replaced_revision(redirect) if redirect is not None else 0
-        return await self._reply(record, stored_status(record), replaced)
+        return await self._reply(record, stored_status(record), replaced, describe=describe)
 
     async def remove_erased(self, stored: PageRecord) -> None:
         """Removes everything older of the page that has content. Repeatable."""
@@ -191,8 +196,10 @@ class WritePages:
             if record.revision < stored.revision:
                 await self.pages.log.erase(record.key, record.revision)
 
-    async def _reply(self, record: PageRecord, status: WriteStatus, replaced: int) -> WriteReply:
-        page = await self.pages.parsed(record) if record.live else None
+    async def _reply(
+        self, record: PageRecord, status: WriteStatus, replaced: int, *, describe: bool = True
+    ) -> WriteReply:
+        page = await self.pages.parsed(record) if record.live and describe else None
         return WriteReply(
             source=record.source,
             slug=record.slug,
