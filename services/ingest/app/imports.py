@@ -14,7 +14,7 @@ from services.domain.frontmatter import Frontmatter, read_frontmatter
 from services.domain.page import Finding
 from services.domain.parser import decode_body
 from services.domain.records import PageKey, PageRecord, Provenance, RecordKind
-from services.domain.slugs import PlannedSlug, plan_slugs, wanted_slugs
+from services.domain.slugs import PlannedSlug, plan_slugs, slug_from_path, wanted_slugs
 from services.ingest.app.writes import WritePages
 from services.ingest.requests import (
     WriteRequest,
@@ -33,6 +33,8 @@ IN_FLIGHT_MAX = 64
 """Appends of one import that wait for their acknowledgement: enough to keep the disk busy, little enough for others."""
 LOOKUP_WINDOW = 512
 """Records read at a time while slugs are planned; only their paths are kept."""
+SUFFIX_DIGITS = 8
+"""Hex digits at the end of a slug that was kept apart from another."""
 SOURCE_KIND = "import"
 
 
@@ -118,9 +120,8 @@ class ImportRun:
                 request_id=f"{self.import_id}-{hashlib.sha256(file.path.encode()).hexdigest()[:11]}",
             )
             # The whole page is read when it is indexed; what its author has to know at once stands on its top.
-            front = read_frontmatter(
-                decode_body(file.body).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-            )
+            text = decode_body(file.body).removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+            front = read_frontmatter(text)
             if planned.finding is not None and planned.finding.code == "SLUG_GENERATED":
                 planned = await self._declared(planned, front)
                 request = replace(request, key=PageKey(self.source, planned.slug))
@@ -223,7 +224,8 @@ async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
     """What the log already has at the slugs that the paths may get."""
     log = writes.pages.log
     there = {key.slug for key in await log.keys(source)}
-    wanted = {slug: path for path in paths for slug in candidates(path, there)} if there else {}
+    suffixes = {slug[-SUFFIX_DIGITS:] for slug in there}
+    wanted = {slug: path for path in paths for slug in candidates(path, there, suffixes)} if there else {}
     held = _Held(taken={}, moved={})
     slugs = list(wanted)
     for start in range(0, len(slugs), LOOKUP_WINDOW):
@@ -243,9 +245,13 @@ async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
     return held
 
 
-def candidates(path: str, there: Collection[str]) -> list[str]:
-    """The slugs there are that a file of this path may have got."""
-    return [slug for slug in wanted_slugs(path) if slug in there]
+def candidates(path: str, there: Collection[str], suffixes: Collection[str]) -> list[str]:
+    """The slugs there are that a file of this path may have got; `suffixes` are the last characters of all of them."""
+    normal = unicodedata.normalize("NFC", path)
+    hashes = (hashlib.sha256(spelled.encode("utf-8", "surrogatepass")).hexdigest() for spelled in {path, normal})
+    # Most paths have never clashed; to make the slugs they would have got then costs more than all the rest.
+    suffixed = any(digest[:SUFFIX_DIGITS] in suffixes for digest in hashes)
+    return [slug for slug in (wanted_slugs(path) if suffixed else (slug_from_path(path),)) if slug in there]
 
 
 def path_problem(path: str) -> str | None:
