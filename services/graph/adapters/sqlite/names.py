@@ -52,7 +52,7 @@ def candidates_of(
         FROM json_each(:marks) j JOIN names n ON n.mark = j.value JOIN pages p ON p.page_id = n.page_id
         WHERE n.key = :key AND n.source IN (SELECT value FROM json_each(:names_in))
           AND {readable("n", viewer)} AND {visible("p", viewer)}
-        ORDER BY p.source, p.slug, n.kind
+        ORDER BY p.source, p.slug, p.page_id, n.kind
     """
     parameters: Parameters = {
         **viewer_parameters(viewer),
