@@ -74,8 +74,8 @@ class JobServicer(JobServiceServicer):
         if request.page_size < 0:
             step = "Leave it out for 50."
             raise field_invalid("a page has at least one job", "page_size", request.page_size, step)
-        arguments = {"state": state or "", "queue": request.queue, "name": request.name}
-        before = int(decode_page_token(request.page_token, arguments)) if request.page_token else None
+        arguments = {"call": "ListJobs", "state": state or "", "queue": request.queue, "name": request.name}
+        before = read_position(request.page_token, arguments)
         jobs, following = await self._asking.page(
             state=state,
             queue=request.queue,
@@ -109,6 +109,20 @@ def read_job_id(job_id: int) -> int:
             "FIELD_REQUIRED", "the number of a job is needed", field="job_id", next_step="List jobs to see them."
         )
     return job_id
+
+
+def read_position(token: str, arguments: Mapping[str, str]) -> int | None:
+    """Where the page begins; None at the beginning."""
+    position = decode_page_token(token, arguments)
+    if position and not position.isdecimal():
+        raise InvalidArgument(
+            "PAGE_TOKEN_INVALID",
+            "the page token is not one of this list",
+            field="page_token",
+            value=token,
+            next_step="Begin again without a token.",
+        )
+    return int(position) if position else None
 
 
 def read_state(number: int) -> State | None:

@@ -19,6 +19,9 @@ PROGRESS_SECONDS = 0.5
 """Between two stored states of progress: often enough to look at, and no load on the store."""
 TRIES_MAX = 32
 """Only requests to end the job write beside its worker, so that losing twice in a row is rare already."""
+END_TRIES_MAX = 20
+END_RETRY_SECONDS = 0.5
+"""The work is done and only its record is missing: waiting out a restart of NATS costs less than doing it again."""
 RELEASE_SECONDS_MAX = 2.0
 """A process that stops has more to do."""
 
@@ -65,9 +68,17 @@ class Held:
 
         Raises:
             FencedError: The job is another worker's.
-            Unavailable: The store does not answer.
+            Unavailable: The store has not answered for some time.
         """
-        await self._update(change)
+        for tries in range(1, END_TRIES_MAX + 1):
+            try:
+                await self._update(change)
+                break
+            except Unavailable as error:
+                log.warning("the end was not stored", extra={"job": self.record.job_id, "cause": error.message})
+                if tries == END_TRIES_MAX:
+                    raise
+            await asyncio.sleep(END_RETRY_SECONDS)
         return self.record
 
     async def release(self) -> None:
@@ -83,6 +94,10 @@ class Held:
                 return
             except ContendedError:
                 fresh = await self._store.get(self.record.job_id)
+                if fresh is not None and fresh.record.run == self._run and fresh.record.final:
+                    # Only this worker ends this run: the write before was stored, and its answer was lost.
+                    self.stored = fresh
+                    return
                 if fresh is None or fresh.record.run != self._run or fresh.record.state is not State.ACTIVE:
                     raise FencedError from None
                 self.stored = fresh

@@ -101,6 +101,11 @@ class Owner:
             while len(self.joined) < joined or len(self.began) < began:
                 await self._changed.wait()
 
+    async def until_began(self, count: int) -> None:
+        """Returns once so many works began; the caller bounds the wait, which may hold the start of a process."""
+        while len(self.began) < count:
+            await self._changed.wait()
+
     def tell(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
@@ -150,8 +155,8 @@ async def open_owner(folder: Path) -> AsyncIterator[tuple[Owner, str]]:
     owner = Owner()
     address = f"unix:{folder / 'owner.sock'}"
     server = make_server(token="")
-    add_SearchServiceServicer_to_server(Search(owner), server)
-    add_GraphServiceServicer_to_server(Graph(owner), server)
+    add_SearchServiceServicer_to_server(Search(owner), server)  # type: ignore[abstract]  # the rest is unimplemented
+    add_GraphServiceServicer_to_server(Graph(owner), server)  # type: ignore[abstract]
     server.add_insecure_port(address)
     await server.start()
     try:

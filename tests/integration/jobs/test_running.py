@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 
 from services.domain.errors import Internal, InvalidArgument, NotReady, Unavailable
 from services.jobs.app import driving
-from services.jobs.states import State
+from services.jobs.states import JobRecord, State
 from services.runtime.bus import Bus
 from services.runtime.consumers import redeliver_at_once
 from tests.integration.jobs.owner import TOTAL, Owner
@@ -18,6 +19,11 @@ from tests.integration.jobs.parts import Parts, open_parts
 
 REBUILD = '{"projection":"graph"}'
 ALL = '{"projection":"all"}'
+
+
+def delayed_after(attempts: int) -> Callable[[JobRecord], bool]:
+    """Whether a job waits for its next run after so many."""
+    return lambda seen: seen.state is State.DELAYED and seen.attempts == attempts
 
 
 async def test_a_job_runs_and_says_what_came_of_it(parts: Parts, owner: Owner) -> None:
@@ -113,10 +119,8 @@ async def test_a_run_that_fails_is_tried_again_after_a_growing_pause(parts: Part
     job = await parts.submit("embed")
 
     async with parts.working():
-        for pause, attempts in ((1, 1), (2, 2)):
-            failed = await parts.until(
-                job.job_id, lambda seen, n=attempts: seen.state is State.DELAYED and seen.attempts == n
-            )
+        for attempts, pause in ((1, 1), (2, 2)):
+            failed = await parts.until(job.job_id, delayed_after(attempts))
             assert failed.delay_until == parts.clock.now + timedelta(seconds=pause)
             assert await parts.timekeeper.step() > 0
             assert (await parts.asking.get(job.job_id)).state is State.DELAYED
