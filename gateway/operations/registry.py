@@ -19,4 +19,4 @@ def all_operations() -> Mapping[str, Operation]:
         brain.OPERATIONS,
         jobs.OPERATIONS,
     )
-    return MappingProxyType({operation.name: operation for family in families for operation in family})
+    return MappingProxyType({operation.name: operation for family in families for operation in family.OPERATIONS})
