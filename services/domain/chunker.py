@@ -36,11 +36,11 @@ _CUTS = tuple(
             r"\n",
             r"[.!?][)\]\"'”’]?[ \t]+|[。！？…][”’」』）)]?",
             r"[;:,][ \t]+|[；：，、]",
-            r"[ \t]+",
+            r"[ \t]+(?:[^ \t]{1,64}[ \t]+){0,15}",
         ),
     )
 )
-"""Where a passage that is too long is cut: after a line, a sentence, a clause, a word; then between any characters."""
+"""Where a passage that is too long is cut: after a line, a sentence, a clause, some words; then between characters."""
 _SENTENCE = _CUTS[1]
 _DEFINITION = re.compile(
     r"^[ \t]*(?:(?:export|default|public|private|protected|static|async|abstract|final|override|inline"

@@ -20,6 +20,10 @@ SENTENCE_CHARACTERS_MAX = 2_000
 """Longer sentences are lists or data and state nothing that rules could read."""
 
 
+STATING_ROLES = frozenset({Role.PERSON, Role.ORGANIZATION, Role.GATHERING})
+"""Pages whose sentences are about the page. A note's sentences are about others, and a link from it says nothing."""
+
+
 class Page:
     """The subject of most sentences: the page itself. Compared by identity."""
 
@@ -87,7 +91,7 @@ def typed_links(
         setting: The page it stands on.
         rules: One function a language.
     """
-    if len(sentence) > SENTENCE_CHARACTERS_MAX or setting.role is Role.OTHER:
+    if len(sentence) > SENTENCE_CHARACTERS_MAX or setting.role not in STATING_ROLES:
         return
     for language in rules:
         for stated in language(sentence, setting):

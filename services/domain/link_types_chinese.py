@@ -122,6 +122,7 @@ _ADVERB = re.compile(
     r"早年|毕业后|期间|一起|一同|共同|联合|参与|亲自|独自|作为[^，。；]{1,10}|(?:在|"
     r"于|从|自|以|用|靠|为|因)[^，。；在于从]{1,12}|时|后|前|\s)"
 )
+_PATIENT = re.compile(rf"{MARK}(?:就|便)?是?由([^，。；{MARK}]{{1,16}})\Z")
 _COMPANION = re.compile(r"[和与跟同].{1,12}\Z")
 _CLAUSE = re.compile(r"[，,：:。；;！？!?（(）)]")
 _PRONOUNS = {
@@ -222,6 +223,11 @@ def _verbs(sentence: str, setting: Setting, types: set[str]) -> Iterator[Stated]
         if _negated(sentence, begin, setting):
             continue
         stop = found[index + 1][0] if index + 1 < len(found) else len(sentence)
+        patient = _PATIENT.search(sentence, max(0, begin - 40), begin)
+        if patient and _is_page(patient[1], setting):
+            number = marks_before(sentence, patient.start())
+            yield Stated(link_type=verb.link_type, subject=PAGE, object=(number,))
+            continue
         subject = _subject(sentence, begin, setting)
         target = _target(sentence, end, stop, subject, setting)
         past = verb.link_type == WORKS_AT and _PAST.search(sentence, 0, begin)
@@ -276,6 +282,12 @@ def _subject(sentence: str, verb: int, setting: Setting) -> Party:
     if any(stripped == name for name in _PRONOUNS.get(setting.role, ())):
         return PAGE
     return None
+
+
+def _is_page(words: str, setting: Setting) -> bool:
+    """Whether some words are a pronoun or name of the page, and maybe when."""
+    words = _ADVERB.sub("", words).strip()
+    return words in _PRONOUNS.get(setting.role, ()) or setting.is_page(words)
 
 
 def _plain(rest: str) -> bool:

@@ -141,7 +141,7 @@ _VERBS = (
         _WORK_WORDS,
         rf"works?\s+(?:at|for|here)|working\s+(?:at|for)|(?:employed|hired)\s+(?:at|by)|(?:is|"
         rf"are|as|,|and|^|still)?\s*{_THE}{_TITLE}\s+(?:of|at|for)|joined(?:\s+(?!forces|us\b|"
-        rf"the\s+(?:call|meeting|dinner|lunch))(?:as\s+[^.;,]{{1,40}}?\s+(?:at|of)|the\s+team\s+(?:at|"
+        rf"the\s+(?:call|meeting|dinner|lunch))(?:as\s+[^.;,]{{1,40}}?\s+at|the\s+team\s+(?:at|"
         rf"of)))?|(?:runs|leads|manages|heads)\s+[\w-]+(?:\s+[\w-]+)?\s+at|(?:role|position|"
         rf"job)\s+at|at(?=\s+{MARK}\s*,?\s*(?:since|as)\b)",
     ),

@@ -12,7 +12,7 @@ from services.domain.frontmatter import Frontmatter
 from services.domain.inference import FOLDER_TYPES, About
 from services.domain.link_fields import field_links
 from services.domain.link_targets import Target, markdown_target, wikilink_target
-from services.domain.link_types import MARK, Setting, TypedLink, setting_of, typed_links
+from services.domain.link_types import MARK, STATING_ROLES, Setting, TypedLink, setting_of, typed_links
 from services.domain.link_types_chinese import chinese
 from services.domain.link_types_english import english
 from services.domain.markdown import Layout, plain_words
@@ -42,7 +42,7 @@ _SLUGGISH = re.compile(r"[a-z][a-z0-9_-]*(?:/[a-z0-9_]+)*/[a-z0-9]+(?:-[a-z0-9]+
 _SENTENCE_END = re.compile(
     r"[.!?](?<!\bMr\.)(?<!\bDr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bCo\.)(?<!\bvs\.)(?<!\bMrs\.)(?<!\bInc\.)"
     r"(?<!\bLtd\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"'”’)\]]*(?=\s|\Z)|[。！？][”’」』）)]*"
-    r"|\n(?=[ \t]*\n|[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s))"
+    r"|\n(?=[ \t]*\n|[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s|[^\n:：\ue000]{1,40}[:：]))"
 )
 _LABEL = re.compile(
     rf"[ \t>|]*(?:[-*+][ \t]+|\d{{1,3}}[.)][ \t]+)?(?:\*\*|__|\*|_)?([^\n:：*_|{MARK}]{{1,40}}?)(?:\*\*|"
@@ -181,7 +181,7 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     first = 0
     while first < len(found):
         end = ends[min(bisect_right(ends, starts[first]), len(ends) - 1)]
-        begin = ends[index - 1] if (index := bisect_right(ends, starts[first])) else 0
+        begin = max(layout.start, ends[index - 1] if (index := bisect_right(ends, starts[first])) else 0)
         last = bisect_left(starts, end, first)
         last = max(last, first + 1)
         group = found[first:last]
@@ -247,7 +247,7 @@ def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
 def _meanings(
     sentence: str, roles: list[Role | None], setting: Setting, layout: Layout, offset: int
 ) -> list[TypedLink]:
-    if setting.role is Role.OTHER:
+    if setting.role not in STATING_ROLES:
         return []
     label = _label(sentence, layout, offset)
     if label and setting.role in label.roles:
@@ -263,7 +263,7 @@ def _meanings(
 
 def _label(sentence: str, layout: Layout, offset: int) -> FieldLink | None:
     """What `Investors: A, B` says, or a list item under a heading `Investors`."""
-    match = _LABEL.match(sentence)
+    match = _LABEL.match(sentence, sentence.rfind("\n", 0, sentence.find(MARK)) + 1)
     if match:
         return field_link(match[1])
     return field_link(layout.heading_at(offset)) if _LISTED.match(sentence) else None

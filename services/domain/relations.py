@@ -17,7 +17,10 @@ class Role(StrEnum):
     PERSON = "person"
     ORGANIZATION = "organization"
     GATHERING = "gathering"
+    TEXT = "text"
+    """Words about things: a note, a concept, an article. Nobody founds or employs one."""
     OTHER = "other"
+    """Something else, or something whose kind is unknown: a project, a product, a deal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +37,7 @@ class Relation:
     chinese: str
     chinese_inverse: str
     subjects: frozenset[Role]
-    """What may be the subject; OTHER stands for pages whose role is unknown as well."""
+    """What may be the subject."""
     objects: frozenset[Role]
 
 
@@ -123,7 +126,7 @@ class FieldLink:
 def _fields() -> dict[str, FieldLink]:
     person, organization = frozenset({_PERSON}), frozenset({_ORGANIZATION})
     bodies = frozenset({_ORGANIZATION, _OTHER})
-    gathering = frozenset({_GATHERING, _OTHER})
+    gathering = frozenset({_GATHERING, _OTHER, Role.TEXT})
     table: tuple[tuple[str, bool, frozenset[Role], str], ...] = (
         (WORKS_AT, False, person, """company companies employer works_at work organization organisation 公司
             任职 就职 任职于
@@ -173,7 +176,9 @@ _TYPE_ROLES = {
     "school": _ORGANIZATION, "基金": _ORGANIZATION, "机构": _ORGANIZATION, "组织": _ORGANIZATION, "团队":
             _ORGANIZATION,
     "meeting": _GATHERING, "event": _GATHERING, "call": _GATHERING, "conference": _GATHERING,
-    "calendar-event": _GATHERING,
+    "calendar-event": _GATHERING, "note": Role.TEXT, "concept": Role.TEXT, "reading": Role.TEXT, "writing": Role.TEXT,
+    "essay": Role.TEXT, "article": Role.TEXT, "chat": Role.TEXT, "conversation": Role.TEXT, "bookmark": Role.TEXT,
+    "code": Role.TEXT, "archive": Role.TEXT, "email": Role.TEXT, "source": Role.TEXT, "media": Role.TEXT,
 }  # fmt: skip
 
 
