@@ -11,12 +11,5 @@ from gateway.operations.definition import Operation
 
 def all_operations() -> Mapping[str, Operation]:
     """Every operation by its name, in the order in which agents should see them."""
-    families = (
-        recall.OPERATIONS,
-        pages.OPERATIONS,
-        page_lists.OPERATIONS,
-        graph.OPERATIONS,
-        brain.OPERATIONS,
-        jobs.OPERATIONS,
-    )
+    families = (recall, pages, page_lists, graph, brain, jobs)
     return MappingProxyType({operation.name: operation for family in families for operation in family.OPERATIONS})
