@@ -1,0 +1,64 @@
+"""An agent: an MCP client, and nothing else, that calls tools by name."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+WAIT_SECONDS = 20.0
+LOOK_SECONDS = 0.05
+
+
+class ToolError(Exception):
+    """A tool result that says isError, with its error."""
+
+    def __init__(self, error: dict[str, Any]) -> None:
+        super().__init__(error)
+        self.reason: str = error["reason"]
+        self.field: str = error["field"]
+        self.next_step: str = error["next_step"]
+        self.details: dict[str, Any] = error.get("details", {})
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Calls tools and reads their replies."""
+
+    client: Client
+
+    async def call(self, tool: str, **arguments: object) -> dict[str, Any]:
+        """The tool's result; raises ToolError when it failed."""
+        result = await self.client.call_tool(tool, arguments)
+        content = result.content[0]
+        assert content.type == "text"
+        reply: dict[str, Any] = json.loads(content.text)
+        if result.is_error:
+            assert set(reply["error"]) >= {"reason", "message", "field", "value", "next_step"}
+            raise ToolError(reply["error"])
+        return reply
+
+    async def slugs(self, tool: str, query: str, **arguments: object) -> list[str]:
+        """The slugs that a query finds, best first."""
+        return [hit["slug"] for hit in (await self.call(tool, query=query, **arguments))["hits"]]
+
+
+@asynccontextmanager
+async def agent(server: str | StdioServerParameters, *, mode: str = "legacy") -> AsyncIterator[Agent]:
+    """An agent that is connected over HTTP, or over stdio."""
+    target = f"{server}/mcp" if isinstance(server, str) else server
+    async with Client(target, mode=mode) as client:
+        yield Agent(client)
+
+
+async def until(condition: Callable[[], Awaitable[bool]], seconds: float = WAIT_SECONDS) -> None:
+    """Returns when the condition holds; fails after a bounded time."""
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - another process has no event to wait for
+            await asyncio.sleep(LOOK_SECONDS)
