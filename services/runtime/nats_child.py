@@ -22,6 +22,7 @@ from pathlib import Path
 import orjson
 
 from services.domain.errors import Unavailable
+from services.runtime.tasks import finish, stop
 
 log = logging.getLogger(__name__)
 
@@ -75,9 +76,13 @@ async def nats_child(folder: Path) -> AsyncIterator[NatsAddress]:
         owner.uncancel()
         raise cause from None
     finally:
-        supervisor.cancel()
-        await asyncio.wait({supervisor})
-        await child.stop()
+        await finish(end(supervisor, child))
+
+
+async def end(supervisor: asyncio.Task[None], child: NatsChild) -> None:
+    """Ends the supervision and then the server."""
+    await stop(supervisor)
+    await child.stop()
 
 
 def failure(task: asyncio.Task[None]) -> BaseException | None:

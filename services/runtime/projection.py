@@ -30,6 +30,7 @@ from services.runtime.projection_pointer import (
 from services.runtime.projection_runner import RETRY_SECONDS, Runner
 from services.runtime.projection_store import ProjectionProgress, ProjectionStore, RebuildResult
 from services.runtime.pull import ConsumerGone
+from services.runtime.tasks import finish, stop
 from services.runtime.telemetry import PROJECTION_PENDING, PROJECTION_REVISION
 from services.runtime.watermark import Watermark
 
@@ -296,7 +297,7 @@ class HostedProjection(Generic[S]):
             result = RebuildResult(job_id=rebuild.job_id, store_id=made.store_id, pages=rebuild.total)
             old = await self._switch(made, result)
         except asyncio.CancelledError:
-            await self._abandon(made)
+            await finish(self._abandon(made))
             rebuild.outcome.set_exception(cancelled(rebuild.job_id))
             raise
         except Exception as error:  # handed to whoever asked for the rebuild; it must not end the process
@@ -351,7 +352,7 @@ class HostedProjection(Generic[S]):
             )
             return await self._open(store_id, ready_from)
         except BaseException:
-            await self._discard(store_id)
+            await finish(self._discard(store_id))
             raise
 
     async def _open(self, store_id: str, ready_from: int) -> Hosted[S]:
@@ -400,8 +401,11 @@ class HostedProjection(Generic[S]):
                 async with asyncio.timeout(READERS_SECONDS_MAX):
                     await old.idle.wait()
         finally:
-            await old.runner.store.close()
-            remove_store(self._folder, old.store_id)
+            await finish(self._remove(old))
+
+    async def _remove(self, old: Hosted[S]) -> None:
+        await old.runner.store.close()
+        await asyncio.to_thread(remove_store, self._folder, old.store_id)
 
     async def _discard(self, store_id: str) -> None:
         with suppress(Unavailable):  # the server forgets it by itself after INACTIVE_SECONDS
@@ -410,13 +414,6 @@ class HostedProjection(Generic[S]):
 
     def _durable(self, store_id: str) -> str:
         return f"{self.name}-{store_id}"
-
-
-async def stop(task: asyncio.Task[None] | None) -> None:
-    """Cancels a task of ours and returns when it has ended."""
-    if task is not None:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 def unknown_to_log(key: PageKey, revision: int) -> PageRecord:

@@ -15,11 +15,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import nats.errors
 import orjson
 from nats.aio.msg import Msg
 
 from services.domain.errors import Unavailable
 from services.runtime.nats_connection import NatsConnection, Request, unavailable
+from services.runtime.tasks import finish, stop
 
 PULL_SECONDS = 30.0
 """How long a pull request stands. The server ends it, and a new one is made."""
@@ -218,15 +220,18 @@ async def open_reader(
     )
     stop_listening = connection.listen_reconnects(reader.on_reconnect)
     alive = asyncio.create_task(reader.keep_alive())
+
+    async def close() -> None:
+        await stop(alive)
+        with contextlib.suppress(nats.errors.Error):  # a connection that is closed has no subscriptions
+            await subscription.unsubscribe()
+        await reader.give_back()
+
     try:
         yield reader
     finally:
-        alive.cancel()
-        await asyncio.wait({alive})
         stop_listening()
-        with contextlib.suppress(Exception):  # a connection that is closed has no subscriptions
-            await subscription.unsubscribe()
-        await reader.give_back()
+        await finish(close())
 
 
 def read_delivery(message: Msg) -> Delivery:
