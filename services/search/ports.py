@@ -5,14 +5,16 @@ The promises are checked by the suites in `tests/contract/search`, which every e
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from services.domain.records import PageId
+from services.runtime.projection_store import ProjectionProgress, RebuildResult
 from services.search.values import (
     HeldPage,
     LexicalCounts,
@@ -30,6 +32,45 @@ from services.search.values import (
 
 Vectors = NDArray[np.float32]
 """One row a text, L2-normalised."""
+
+
+T_co = TypeVar("T_co", covariant=True)
+Report = Callable[[int, int], Awaitable[None]]
+"""Told how many units of work are finished, and how many there are."""
+
+
+class Projection(Protocol[T_co]):
+    """A projection of the page log as the use cases see it: `services.runtime.projection.HostedProjection`."""
+
+    @property
+    def name(self) -> str:
+        """Such as `search-lexical`."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether its store has reached the log's end of when it was begun."""
+
+    @property
+    def indexed_revision(self) -> int:
+        """Everything up to it is applied; 0 until ready."""
+
+    def use(self) -> AbstractContextManager[T_co]:
+        """The store that serves, kept open until the block ends."""
+
+    async def wait_for(self, revision: int, timeout_seconds: float) -> bool:
+        """Whether everything up to the revision is applied, now or within the time."""
+
+    async def progress(self) -> ProjectionProgress:
+        """How far it is."""
+
+    async def rebuild(self, job_id: str, report: Report) -> RebuildResult:
+        """Build another store beside the one that serves and switch; idempotent by job id."""
+
+    async def cancel_rebuild(self, job_id: str) -> bool:
+        """End the rebuild of a job; whether there was one."""
+
+    async def sweep(self) -> int:
+        """Apply again what differs from the log; how many slugs that were."""
 
 
 class LexicalIndex(Protocol):
@@ -138,3 +179,38 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Give threads, processes and memory back."""
+
+
+class LexicalHolder(Protocol):
+    """A store of the lexical projection."""
+
+    @property
+    def index(self) -> LexicalIndex:
+        """What it keeps."""
+
+
+class VectorHolder(Protocol):
+    """A store of the projection of vectors."""
+
+    @property
+    def index(self) -> VectorIndex:
+        """What it keeps."""
+
+    @property
+    def embedder(self) -> Embedder:
+        """The model its vectors are of."""
+
+
+class Collections(Protocol):
+    """Which vectors serve now. They change once, when better ones are complete."""
+
+    @property
+    def current(self) -> Projection[VectorHolder] | None:
+        """The projection that serves; None when vectors are off."""
+
+    @property
+    def following(self) -> Projection[VectorHolder] | None:
+        """The one being built behind it; None when there is none."""
+
+    def signature(self, projection: Projection[VectorHolder] | None) -> str:
+        """The signature of a projection's model; empty for None."""
