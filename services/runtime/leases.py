@@ -93,7 +93,7 @@ class Leases:
         lease = await self.acquire(name, holder=holder, ttl_seconds=ttl_seconds)
         if lease is None:
             raise Conflict(
-                "LEASE_HELD",
+                "WRITE_CONTENDED",
                 f"the lease {name!r} is held by {await self.holder(name)}",
                 field="lease",
                 value=name,
@@ -136,4 +136,6 @@ class Leases:
 
 def lost(name: str) -> Conflict:
     """A lease that another may have taken."""
-    return Conflict("LEASE_LOST", f"the lease {name!r} was lost", field="lease", value=name, next_step="Take it again.")
+    return Conflict(
+        "WRITE_CONTENDED", f"the lease {name!r} was lost", field="lease", value=name, next_step="Take it again."
+    )
