@@ -59,7 +59,12 @@ def path_date(path: str) -> str:
 
 def without_date(name: str) -> str:
     """A file name without the date it begins with; the name itself when it is nothing else."""
-    rest = _LEADING.sub("", name, count=1)
+    leading = _LEADING.match(name)
+    if not leading:
+        return name
+    date = leading[0].rstrip("-_ .,、:：")
+    exists = typed_date(date if "年" in date else re.sub("[ _.]", "-", date))
+    rest = name[leading.end() :] if exists else name
     return rest if rest.strip() else name
 
 

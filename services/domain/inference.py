@@ -157,7 +157,7 @@ def _type(where: str, slug: str, front: Frontmatter) -> str:
 
 
 def _tags(front: Frontmatter) -> tuple[str, ...]:
-    tags = (tag.lstrip("#") for name in ("tags", "tag", "标签") for tag in listed(front.get(name)))
+    tags = (tag.strip().lstrip("#") for name in ("tags", "tag", "标签") for tag in listed(front.get(name)))
     return tuple(_distinct(tags, TAGS_MAX))
 
 
