@@ -108,6 +108,8 @@ def _start(data: Path, environ: Mapping[str, str]) -> Running:
     while time.monotonic() < deadline:
         running = find(data)
         if running is not None:
+            # It outlives this process, which is not to wait for it.
+            process.returncode = 0
             # Somebody may have started one by hand in the same moment: then ours has given way to it.
             return Running(pid=running.pid, addresses=running.addresses, started=running.pid == process.pid)
         if process.poll() is not None and find(data) is None:
@@ -165,6 +167,8 @@ def _turn(data: Path) -> Iterator[None]:
 def _wait_for_end(known: BrainFile) -> None:
     deadline = time.monotonic() + STOP_SECONDS
     while process_started(known.pid) == known.started:
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(known.pid, os.WNOHANG)
         if time.monotonic() > deadline:
             raise Unavailable(
                 "PEER_UNAVAILABLE",
