@@ -16,12 +16,16 @@ from services.domain.relations import Role, allows
 MARK = "\ue000"
 """Stands for a link in a sentence; text that holds it has it taken out first."""
 
-SENTENCE_CHARACTERS_MAX = 2_000
+SENTENCE_CHARACTERS_MAX = 1_000
 """Longer sentences are lists or data and state nothing that rules could read."""
 
 
 STATING_ROLES = frozenset({Role.PERSON, Role.ORGANIZATION, Role.GATHERING})
 """Pages whose sentences are about the page. A note's sentences are about others, and a link from it says nothing."""
+
+
+VERBS_MAX = 16
+"""Verbs of one sentence that are looked at; a sentence with more is made of them."""
 
 
 class Page:

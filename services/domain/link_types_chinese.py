@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from services.domain.link_types import MARK, PAGE, Party, Setting, Stated, marks_before, run_after, run_before
+from services.domain.link_types import (
+    MARK,
+    PAGE,
+    VERBS_MAX,
+    Party,
+    Setting,
+    Stated,
+    marks_before,
+    run_after,
+    run_before,
+)
 from services.domain.relations import ADVISES, ATTENDED, FOUNDED, INVESTED_IN, WORKED_AT, WORKS_AT, Role
 
 _TITLE = (
@@ -218,7 +228,7 @@ def _verbs(sentence: str, setting: Setting, types: set[str]) -> Iterator[Stated]
     found = sorted(
         ((match.start(), match.end(), verb) for verb in verbs for match in verb.pattern.finditer(sentence)),
         key=lambda entry: entry[:2],
-    )
+    )[:VERBS_MAX]
     for index, (begin, end, verb) in enumerate(found):
         if _negated(sentence, begin, setting):
             continue

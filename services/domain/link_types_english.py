@@ -6,7 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-from services.domain.link_types import MARK, PAGE, Party, Setting, Stated, marks_before, run_after, run_before
+from services.domain.link_types import (
+    MARK,
+    PAGE,
+    VERBS_MAX,
+    Party,
+    Setting,
+    Stated,
+    marks_before,
+    run_after,
+    run_before,
+)
 from services.domain.relations import ADVISES, ATTENDED, FOUNDED, INVESTED_IN, WORKED_AT, WORKS_AT, Role
 
 _ADVERB = (
@@ -303,7 +313,7 @@ def _verbs(sentence: str, words: list[tuple[str, int]]) -> list[tuple[_Verb, re.
     for start, order, match in found:
         if not kept or start >= kept[-1][1].end():
             kept.append((_VERBS[order], match))
-    return kept
+    return kept[:VERBS_MAX]
 
 
 def _negated(sentence: str, position: int) -> bool:

@@ -24,6 +24,9 @@ from services.domain.slugs import fold_slug
 LINKS_MAX = 2_000
 """Links of one page: an index page of a large vault stays below; a generated list must not flood the graph."""
 
+SENTENCES_MAX = 400
+"""Sentences of one page that are read for relations; a page about one thing has far fewer with links in them."""
+
 CONTEXT_CHARACTERS_MAX = 240
 
 FOLDER_CHARACTERS_MAX = 64
@@ -178,17 +181,17 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     text, starts = _marked(layout.prose, found)
     ends = _sentence_ends(text, starts)
     line, position = 1, 0
-    first = 0
+    first = sentences = 0
     while first < len(found):
+        sentences += 1
         end = ends[min(bisect_right(ends, starts[first]), len(ends) - 1)]
         begin = max(layout.start, ends[index - 1] if (index := bisect_right(ends, starts[first])) else 0)
         last = bisect_left(starts, end, first)
         last = max(last, first + 1)
         group = found[first:last]
         sentence = text[begin:end]
-        meanings = _meanings(
-            sentence, [role_of_name(link.target.name) for link in group], setting, layout, group[0].start
-        )
+        roles = [role_of_name(link.target.name) for link in group]
+        meanings = _meanings(sentence, roles, setting, layout, group[0].start) if sentences <= SENTENCES_MAX else []
         for number, link in enumerate(group):
             line += layout.text.count("\n", position, link.start)
             position = link.start
