@@ -13,6 +13,7 @@ from services.domain.languages import code_language
 from services.domain.markdown import Layout
 from services.domain.names import identity, name_key
 from services.domain.page import Finding, FrontmatterValue, Visibility
+from services.domain.slugs import fold_slug
 
 TITLE_CHARACTERS_MAX = 300
 TAGS_MAX = 256
@@ -48,7 +49,8 @@ TYPE_WORDS = {
 """Plurals and Chinese words for the types we know; every other word is kept as written."""
 
 _LIST = re.compile(r"[,，、;；\n]")
-_CAMEL_NAME = re.compile(r"[-_]+")
+_PAGE_EXTENSION = re.compile(r"\.(?:md|mdx|markdown)\Z", re.IGNORECASE)
+_WORD_JOINT = re.compile(r"[-_]+")
 
 
 class About(NamedTuple):
@@ -75,7 +77,7 @@ def infer(slug: str, path: str, front: Frontmatter, layout: Layout) -> About:
         title=title,
         type=kind,
         tags=_tags(front),
-        aliases=_aliases(front, title, slug),
+        aliases=_aliases(front, title, slug, path),
         date=date,
         date_source=date_source,
         visibility=_visibility(front, findings),
@@ -114,7 +116,7 @@ def readable_name(path: str) -> str:
         name = stem
     elif code_language(path):
         return identity(name) or name
-    words = identity(_CAMEL_NAME.sub(" ", without_date(name)))
+    words = identity(_WORD_JOINT.sub(" ", without_date(name)))
     if not words:
         return identity(name) or "Untitled"
     if words[0].isdigit():
@@ -161,10 +163,14 @@ def _tags(front: Frontmatter) -> tuple[str, ...]:
     return tuple(_distinct(tags, TAGS_MAX))
 
 
-def _aliases(front: Frontmatter, title: str, slug: str) -> tuple[str, ...]:
+def _aliases(front: Frontmatter, title: str, slug: str, path: str) -> tuple[str, ...]:
     names = [name for key in ("aliases", "alias", "别名", "又名", "曾用名") for name in listed(front.get(key))]
     # A slug that the path overruled still leads here.
     names += [name for name in texts(front.get("slug")) if name_key(name) != name_key(slug)]
+    # Vaults link by file name; where the slug could not keep it whole, the name itself leads here.
+    stem = _PAGE_EXTENSION.sub("", path.rpartition("/")[2])
+    if stem and fold_slug(stem) != slug.rpartition("/")[2]:
+        names.append(stem)
     return tuple(_distinct(names, ALIASES_MAX, known=(title,)))
 
 

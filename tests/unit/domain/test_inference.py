@@ -114,6 +114,15 @@ def test_a_declared_slug_that_lost_to_the_path_is_an_alias() -> None:
     assert page("---\nslug: people/other\n---\n", "notes/a", "notes/a.md").aliases == ("people/other",)
 
 
+def test_a_file_name_that_the_slug_could_not_keep_is_an_alias() -> None:
+    kept = page("# Draft\n", "notes/v2.1-draft", "notes/v2.1 (draft).md")
+    suffixed = page("# Another\n", "notes/plan-b-1a2b3c4d", "notes/Plan B.md")
+
+    assert kept.aliases == ("v2.1 (draft)",)
+    assert suffixed.aliases == ("Plan B",)
+    assert page("# X\n", "notes/plan-b", "notes/Plan B.md").aliases == ()
+
+
 @pytest.mark.parametrize(
     ("text", "date"),
     [
