@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -45,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             settings = replace(settings, data=options.data.expanduser().absolute())
         configure_logging(settings.log_level)
         asyncio.run(run(options.target, settings))
+    except asyncio.CancelledError:
+        return 0  # told to stop while it started
     except InvalidArgument as error:
         print(f"{error.message}\n{error.next_step}", file=sys.stderr)  # noqa: T201 - for who started it by hand
         return 2
@@ -59,6 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 async def run(target: Literal["all"] | Service, settings: Settings) -> None:
     """Hosts one service, or all of them with a NATS server of their own."""
+    starting = asyncio.current_task()
+    assert starting is not None
+    # Until `serve` takes the signal over, it ends the start in order: a NATS server is not left behind.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, starting.cancel)
     async with AsyncExitStack() as stack:
         stack.enter_context(claim(settings.data, target))
         grpc_socket = f"unix:{socket_path(settings.data, 'brain.sock')}"

@@ -56,7 +56,7 @@ def configure_logging(level: str, stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    for chatty in ("nats", "httpx", "asyncio"):
+    for chatty in ("nats", "httpx", "asyncio", "uvicorn", "mcp"):
         logging.getLogger(chatty).setLevel(logging.WARNING)
 
 
