@@ -13,8 +13,11 @@ from services.ingest.decide import was_erased
 from services.ingest.ports import PageLog, Parser
 from services.ingest.trust import may_see
 
-PARSE_HERE_BYTES_MAX = 64 * 1024
+PARSE_HERE_BYTES_MAX = 16 * 1024
 """A larger page is parsed in a thread: on the event loop it would hold up everybody for many milliseconds."""
+TOP_BYTES_MAX = 256 * 1024
+"""Of a larger page only the top is read here: title, type, visibility and the like stand there, and reading 5 MB whole
+takes seconds. Whoever indexes the page reads it whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +33,8 @@ class Pages:
         return await self.parse(record.key, record.body, record.provenance.path)
 
     async def parse(self, key: PageKey, body: bytes, path: str) -> ParsedPage:
-        """What a text would say at this slug."""
+        """What a text would say at this slug; of a large one, what its top says."""
+        body = top_of(body)
         if len(body) <= PARSE_HERE_BYTES_MAX:
             return self.parser.parse(key.source, key.slug, body, path=path)
         return await asyncio.to_thread(self.parser.parse, key.source, key.slug, body, path=path)
@@ -73,6 +77,8 @@ class Pages:
         """The page's kept record with content and this revision, under whichever of its slugs."""
         if revision == page.revision:
             return page if page.live else None
+        if being_erased(page, revision):
+            return None
         for key in self.keys_of(page):
             record = await self.log.at(key, revision)
             if record is not None:
@@ -93,9 +99,26 @@ class Pages:
         newest = [record for record in (page, *others) if record is not None]
         found = [(record.revision, record.key) for record in newest]
         found += [(p.revision, r.key) for r in newest for p in r.predecessors if not was_erased(p)]
-        return sorted(found, reverse=True)
+        return sorted((f for f in found if not being_erased(page, f[0])), reverse=True)
 
     @staticmethod
     def keys_of(page: PageRecord) -> Sequence[PageKey]:
         """The slug the page has and all it had."""
         return [page.key, *(PageKey(page.source, slug) for slug in sorted(page.former_slugs))]
+
+
+def being_erased(newest: PageRecord, revision: int) -> bool:
+    """Whether the page's newest record erases this revision, though it may not be removed yet."""
+    return bool(newest.erased_request_ids) and revision < newest.revision
+
+
+def top_of(body: bytes) -> bytes:
+    """As much of a large page as says what it is: to the end of a line, and never less than its frontmatter."""
+    if len(body) <= TOP_BYTES_MAX:
+        return body
+    top = body[:TOP_BYTES_MAX]
+    fenced = top.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"---")
+    if fenced and b"\n---" not in top.replace(b"\r", b"\n"):
+        return body  # who may see the page stands in the frontmatter
+    end = top.rfind(b"\n") + 1
+    return top[:end] if end > TOP_BYTES_MAX // 2 else top
