@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.local_client import LocalClient
-from services.domain.errors import Unavailable
+from services.domain.errors import NotReady, Unavailable
 from services.runtime.data_folder import BrainFile, make_private, process_started, read_brain_file
 
 START_SECONDS = 60.0
@@ -67,10 +67,19 @@ def join_or_start(data: Path, environ: Mapping[str, str]) -> Running:
     Raises:
         Unavailable: It did not come up; the message ends with the end of its log.
     """
+    try:
+        make_private(data)
+    except OSError as error:
+        raise NotReady(
+            "DATA_FOLDER_HELD",
+            f"the data folder {data} cannot be made: {error.strerror}",
+            field="FLEETBRAIN_DATA",
+            value=str(data),
+            next_step="Set FLEETBRAIN_DATA to a folder that this user can write.",
+        ) from error
     running = find(data)
     if running is not None:
         return running
-    make_private(data)
     with _turn(data):
         running = find(data)
         return running if running is not None else _start(data, environ)

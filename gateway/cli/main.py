@@ -84,8 +84,7 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        sys.stdout.write(f"fleetbrain {version('fleetbrain')}\n")
-        sys.stdout.flush()
+        output.line(f"fleetbrain {version('fleetbrain')}")
         parser.exit()
 
 

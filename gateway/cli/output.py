@@ -38,7 +38,7 @@ def _shown(character: str) -> bool:
 
 def line(text: str = "") -> None:
     """Prints a line on standard output."""
-    sys.stdout.write(safe(text) + "\n")
+    _deliver(safe(text) + "\n")
 
 
 def message(text: str) -> None:
@@ -50,14 +50,21 @@ def message(text: str) -> None:
 
 def document(value: JsonValue) -> None:
     """Prints one JSON document."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    _deliver(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
 
 
 def raw(body: bytes) -> None:
     """Prints bytes as they are, every one of them."""
     sys.stdout.flush()
-    sys.stdout.buffer.write(body)
+    rest = memoryview(body)
+    while rest:
+        # Python without buffers (PYTHONUNBUFFERED) writes what fits into the pipe, says how much, and drops the rest.
+        rest = rest[sys.stdout.buffer.write(rest) or 0 :]
     sys.stdout.buffer.flush()
+
+
+def _deliver(text: str) -> None:
+    raw(text.encode("utf-8", "backslashreplace"))
 
 
 def table(rows: Iterable[Sequence[str]], *, header: Sequence[str]) -> None:
@@ -65,9 +72,11 @@ def table(rows: Iterable[Sequence[str]], *, header: Sequence[str]) -> None:
     lines = [list(header), *(list(row) for row in rows)]
     shown = [[safe(cell) for cell in row] for row in lines]
     widths = [max(_width(row[i]) for row in shown) for i in range(len(header))]
-    for row in shown:
-        cells = [cell + " " * (width - _width(cell)) for cell, width in zip(row[:-1], widths, strict=False)]
-        sys.stdout.write("  ".join([*cells, row[-1]]).rstrip() + "\n")
+    padded = (
+        [cell + " " * (width - _width(cell)) for cell, width in zip(row[:-1], widths, strict=False)] for row in shown
+    )
+    text = ("  ".join([*cells, row[-1]]).rstrip() for cells, row in zip(padded, shown, strict=True))
+    _deliver("\n".join(text) + "\n")
 
 
 def _width(text: str) -> int:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from brain.v1.graph_service_pb2 import GetGraphProgressRequest, GetGraphStatsRequest
 from brain.v1.ingest_service_pb2 import ListKeysRequest
+from brain.v1.projection_pb2 import ProjectionState
 from brain.v1.search_service_pb2 import GetSearchProgressRequest, GetSearchStatsRequest
 from gateway.operations import parameters as p
 from gateway.operations.definition import Call, Operation
@@ -13,19 +15,14 @@ from gateway.operations.json_value import JsonObject, JsonValue
 from gateway.operations.parameters import Kind, Parameter
 from gateway.operations.replies import projection_reply
 from services.domain.context import Scope
-from services.domain.errors import DeadlineExceeded
+from services.domain.errors import DeadlineExceeded, NotReady
 
 STATUS_WAIT_SECONDS_MAX = 20
 """One call waits at most this long, so that no proxy or client gives up on it; longer waits call again."""
 
-WAITS = {
-    "none": ((), False),
-    "text": (("search-lexical",), False),
-    "links": (("graph",), False),
-    "vectors": (("search-vectors",), True),
-    "all": (("search-lexical", "search-vectors", "graph"), True),
-}
-"""What each wait is for: the projections, and whether every passage must have its vector."""
+WAITS = ("none", "text", "links", "vectors", "all")
+
+TEXT, VECTORS, GRAPH = "search-lexical", "search-vectors", "graph"
 
 
 async def get_stats(call: Call) -> JsonObject:
@@ -57,63 +54,73 @@ async def get_stats(call: Call) -> JsonObject:
 async def get_status(call: Call) -> JsonObject:
     """Tells how far the projections are, after waiting for those the caller wants, a bounded time."""
     args = call.arguments
-    wanted, embedded = WAITS[args.text("wait")]
-    revision = args.number("min_revision") or await _last_revision(call)
-    seconds = float(args.number("timeout_seconds")) if wanted else 0.0
-    found, graph = await asyncio.gather(
-        _search_progress(call, tuple(name for name in wanted if name != "graph"), revision, embedded, seconds),
-        _graph_progress(call, "graph" in wanted, revision, seconds),
-    )
+    wait = args.text("wait")
+    revision, (states, unembedded) = await asyncio.gather(_revision(call), _states(call))
+    reached = True
+    if wait != "none":
+        seconds = max(1.0, float(args.number("timeout_seconds")))
+        on = [state.projection for state in states]
+        if wait == "vectors" and VECTORS not in on:
+            raise NotReady(
+                "FEATURE_OFF",
+                "there is no embedder, so no vectors are made",
+                field="wait",
+                value=wait,
+                next_step="Wait for text or links, or set FLEETBRAIN_EMBEDDER_URL.",
+            )
+        wanted = {"text": [TEXT], "vectors": [VECTORS], "links": [], "all": [name for name in on if name != GRAPH]}[
+            wait
+        ]
+        answers = await asyncio.gather(
+            _search_reaches(call, wanted, revision, seconds),
+            _graph_reaches(call, revision if wait in {"links", "all"} else 0, seconds),
+        )
+        reached = all(answers)
+        states, unembedded = await _states(call)
     return {
         "last_revision": revision,
-        "reached": bool(found.pop("reached")) and bool(graph.pop("reached")),
-        "unembedded": found["unembedded"],
-        "projections": [*_list(found["projections"]), *_list(graph["projections"])],
+        "reached": reached,
+        "unembedded": unembedded,
+        "projections": [projection_reply(state) for state in states],
     }
 
 
-async def _last_revision(call: Call) -> int:
-    """The end of the page log now: everything accepted so far."""
+async def _revision(call: Call) -> int:
+    """What to wait for: what the caller says, else the end of the page log now, everything accepted so far."""
+    wanted = call.arguments.number("min_revision")
+    if wanted:
+        return wanted
     response = await call.peers.ingest.ListKeys(ListKeysRequest(source=call.arguments.text("source"), page_size=1))
     return response.last_revision
 
 
-async def _search_progress(
-    call: Call, wanted: tuple[str, ...], revision: int, embedded: bool, seconds: float
-) -> JsonObject:
-    request = GetSearchProgressRequest(projections=wanted)
-    if wanted:
-        request.min_revision, request.embedded = revision, embedded and "search-vectors" in wanted
-    reached = not wanted
-    if wanted:
-        try:
-            response = await call.peers.search.GetProgress(request, timeout=max(seconds, 1.0))
-            reached = response.reached
-        except DeadlineExceeded:
-            reached = False
-    # Asked again for all: the first answer holds only the projections that were waited for.
-    response = await call.peers.search.GetProgress(GetSearchProgressRequest())
-    return {
-        "projections": [projection_reply(state) for state in response.projections],
-        "reached": reached,
-        "unembedded": response.unembedded,
-    }
+async def _states(call: Call) -> tuple[list[ProjectionState], int]:
+    """Every projection that is on, and how many passages wait for their vector."""
+    found, graph = await asyncio.gather(
+        call.peers.search.GetProgress(GetSearchProgressRequest()),
+        call.peers.graph.GetProgress(GetGraphProgressRequest()),
+    )
+    return [*found.projections, graph.projection], found.unembedded
 
 
-async def _graph_progress(call: Call, wanted: bool, revision: int, seconds: float) -> JsonObject:
-    reached = not wanted
-    if wanted:
-        try:
-            request = GetGraphProgressRequest(min_revision=revision)
-            reached = (await call.peers.graph.GetProgress(request, timeout=max(seconds, 1.0))).reached
-        except DeadlineExceeded:
-            reached = False
-    response = await call.peers.graph.GetProgress(GetGraphProgressRequest())
-    return {"projections": [projection_reply(response.projection)], "reached": reached}
+async def _search_reaches(call: Call, projections: Sequence[str], revision: int, seconds: float) -> bool:
+    if not projections:
+        return True
+    request = GetSearchProgressRequest(projections=projections, min_revision=revision, embedded=VECTORS in projections)
+    try:
+        return (await call.peers.search.GetProgress(request, timeout=seconds)).reached
+    except DeadlineExceeded:
+        return False
 
 
-def _list(value: JsonValue) -> list[JsonValue]:
-    return value if isinstance(value, list) else []
+async def _graph_reaches(call: Call, revision: int, seconds: float) -> bool:
+    if not revision:
+        return True
+    try:
+        request = GetGraphProgressRequest(min_revision=revision)
+        return (await call.peers.graph.GetProgress(request, timeout=seconds)).reached
+    except DeadlineExceeded:
+        return False
 
 
 OPERATIONS = (
@@ -134,7 +141,7 @@ OPERATIONS = (
                 name="wait",
                 kind=Kind.TEXT,
                 description="What to wait for: text, links, vectors, all or none.",
-                choices=tuple(WAITS),
+                choices=WAITS,
                 default="none",
             ),
             Parameter(

@@ -36,12 +36,14 @@ def test_a_table_is_aligned_with_chinese_in_it(capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().out == "NAME  N\n想法  1\nidea  2\n"
 
 
-def test_every_byte_gets_through_a_slow_pipe_that_does_not_block() -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_every_byte_gets_through_a_slow_pipe_that_does_not_block(unbuffered: str) -> None:
     """BC-077."""
     code = "from gateway.cli import output; output.prepare(); output.document({'text': 'x' * 300_000})"
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
-    with subprocess.Popen([sys.executable, "-c", code], stdout=writing) as process:
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=writing, env=environ) as process:
         os.close(writing)
         received = b""
         while part := os.read(reading, 4096):
