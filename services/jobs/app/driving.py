@@ -18,6 +18,7 @@ REJOINS_MAX = 8
 """Tries in a row without a word from the owner, about 20 s in all: a restart takes less. Then the job is put off."""
 REJOIN_SECONDS = 0.1
 REJOIN_SECONDS_MAX = 8.0
+AWAY_REASONS = frozenset({"INDEX_BEHIND", "JOB_STATE"})
 CANCEL_TRIES_MAX = 5
 """Together some seconds; then the job says that its owner could not be told."""
 
@@ -31,6 +32,11 @@ class OwnerAwayError(Exception):
     def __init__(self, cause: BrainError) -> None:
         super().__init__(cause.message)
         self.cause = cause
+
+
+def interrupted(error: BrainError) -> bool:
+    """Whether the owner is only away: it does not answer, is starting, or ended the work because it stops itself."""
+    return isinstance(error, Unavailable | DeadlineExceeded) or error.reason in AWAY_REASONS
 
 
 class Drive:
@@ -88,7 +94,9 @@ class Drive:
                         if state.done:
                             return state
                 error = Unavailable("PEER_UNAVAILABLE", f"{work.owner} ended its stream before the work was done")
-            except (Unavailable, DeadlineExceeded) as broken:
+            except BrainError as broken:
+                if not interrupted(broken):
+                    raise
                 error = broken
             silent += 1
             log.info("work is joined again", extra={"work": work.work_id, "cause": error.message, "tries": silent})

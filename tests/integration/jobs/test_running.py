@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from services.domain.errors import Internal, InvalidArgument, NotReady, Unavailable
+from services.domain.errors import BrainError, Conflict, Internal, InvalidArgument, NotReady, Unavailable
 from services.jobs.app import driving
 from services.jobs.states import JobRecord, State
 from services.runtime.bus import Bus
@@ -93,6 +93,20 @@ async def test_a_stream_that_breaks_is_joined_again_and_the_work_goes_on(parts: 
         done = await parts.until(job.job_id, State.COMPLETED)
 
     assert (owner.began, owner.completed) == (["job-1"], ["job-1"])
+    assert (done.attempts, done.deferrals) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Conflict("JOB_STATE", "the rebuild was cancelled"), NotReady("INDEX_BEHIND", "graph is not running yet")],
+)
+async def test_an_owner_that_stops_or_starts_burns_no_attempt(parts: Parts, owner: Owner, error: BrainError) -> None:
+    owner.refusals.append(error)
+    job = await parts.submit("rebuild", REBUILD, max_attempts=1)
+
+    async with parts.working():
+        done = await parts.until(job.job_id, State.COMPLETED)
+
     assert (done.attempts, done.deferrals) == (1, 0)
 
 
