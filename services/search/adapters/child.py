@@ -24,8 +24,9 @@ from services.domain.errors import BrainError, Unavailable
 log = logging.getLogger(__name__)
 
 HEADER = struct.Struct("!Q")
-STOP_SECONDS = 10.0
-"""How long a child may go on with the call in hand when it is told to stop; then it is killed."""
+STOP_SECONDS = 2.0
+"""How long a child may go on with the call in hand when it is told to stop; then it is killed. That loses nothing: what
+is kept is durable before a call returns, and a call that was cut is made again."""
 
 STARTS_SECONDS_MIN = 0.5
 """Least time between two starts: a child that dies at once must not eat a processor."""

