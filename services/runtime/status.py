@@ -66,7 +66,7 @@ def encode_status(error: BrainError) -> status_pb2.Status:
         status.details.append(packed(error_details_pb2.BadRequest(field_violations=[violation])))
     if error.retry_after_seconds is not None:
         delay = Duration()
-        delay.FromNanoseconds(int(error.retry_after_seconds * 1e9))
+        delay.FromNanoseconds(round(error.retry_after_seconds * 1e9))
         status.details.append(packed(error_details_pb2.RetryInfo(retry_delay=delay)))
     return status
 

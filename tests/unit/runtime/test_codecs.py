@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import grpc
 import pytest
-from google.rpc import error_details_pb2, status_pb2
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
-from brain.v1 import error_reason_pb2, events_pb2
+from brain.v1 import error_reason_pb2, events_pb2, page_pb2
 from services.domain.context import OperationContext, Scope
 from services.domain.errors import BrainError, Internal, PermissionDenied, Unavailable
 from services.domain.records import Operation, PageId, PageRecord, Predecessor, Provenance, RecordKind
@@ -18,6 +18,7 @@ from services.runtime.context_codec import decode_context, encode_context
 from services.runtime.page_codec import decode_record, encode_record
 from services.runtime.status import CODES, OWN_KEYS, code_of, decode_status, encode_status, number_of
 
+REASONS = frozenset(error_reason_pb2.ErrorReason.keys())
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 times = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
 records = st.builds(
@@ -70,7 +71,9 @@ def test_a_record_survives_the_log(record: PageRecord) -> None:
     assert decode_record(encode_record(record), record.revision) == record
 
 
-@pytest.mark.parametrize("payload", [b"\xff", b"", events_pb2.PageRecord(kind="RECORD_KIND_PUT").SerializeToString()])
+@pytest.mark.parametrize(
+    "payload", [b"\xff", b"", events_pb2.PageRecord(kind=page_pb2.RECORD_KIND_PUT).SerializeToString()]
+)
 def test_what_is_no_record_is_not_taken_for_one(payload: bytes) -> None:
     with pytest.raises(ValueError, match="message 7"):
         decode_record(payload, 7)
@@ -125,7 +128,7 @@ def test_an_error_says_its_cause_exactly_once_and_in_a_known_word() -> None:
     assert len(infos) == 1
     info = error_details_pb2.ErrorInfo.FromString(infos[0].value)
     assert info.domain == "brain"
-    assert f"ERROR_REASON_{info.reason}" in error_reason_pb2.ErrorReason.keys()
+    assert f"ERROR_REASON_{info.reason}" in REASONS
 
 
 @pytest.mark.parametrize("code", list(grpc.StatusCode))
@@ -133,7 +136,7 @@ def test_a_status_that_grpc_made_itself_becomes_an_error_of_ours(code: grpc.Stat
     error = decode_status(code, "raw words", None, peer="brain.v1.SearchService")
 
     assert isinstance(error, BrainError)
-    assert f"ERROR_REASON_{error.reason}" in error_reason_pb2.ErrorReason.keys()
+    assert f"ERROR_REASON_{error.reason}" in REASONS
 
 
 def test_the_details_of_another_domain_are_not_taken_for_ours() -> None:

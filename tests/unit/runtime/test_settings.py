@@ -74,9 +74,7 @@ def test_what_tests_and_kubernetes_put_into_an_environment_is_let_be(name: str) 
 
 
 @pytest.mark.parametrize("name", ["FLEETBRAIN_HTTP", "FLEETBRAIN_LISTEN"])
-@pytest.mark.parametrize(
-    "address", ["0.0.0.0:7000", "[::]:7000", "10.0.0.4:7000", "brain.example:7000", "127.evil.example:1"]
-)
+@pytest.mark.parametrize("address", ["0.0.0.0:7000", "[::]:7000", "10.0.0.4:7000", "127.evil.example:1"])
 def test_an_address_that_others_reach_needs_a_token(name: str, address: str) -> None:
     with pytest.raises(InvalidArgument, match="no token"):
         load_settings({**HOME, name: address})

@@ -43,7 +43,8 @@ async def test_a_waiter_that_left_is_no_harm() -> None:
 
 
 async def test_a_listener_hears_where_it_is_and_every_step() -> None:
-    mark, heard = Watermark(), []
+    mark = Watermark()
+    heard: list[int] = []
     mark.advance(2)
     mark.listen(heard.append)
     mark.advance(4)
