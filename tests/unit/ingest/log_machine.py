@@ -53,7 +53,7 @@ class LogMachine(RuleBasedStateMachine):
         """The event loop that the example runs on."""
         return asyncio.Runner()
 
-    kept_choices = (2, 3, 64)
+    kept_choices: tuple[int, ...] = (2, 3, 64)
 
     @initialize(data=st.data())
     def start(self, data: st.DataObject) -> None:
