@@ -6,20 +6,19 @@ import asyncio
 import importlib.metadata
 import socket
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from gateway.admission import BODY_BYTES_MAX, LOOPBACK_HOSTS, Admission, Door, InFlight
 from gateway.http import build_app, caller_of
 from gateway.http_server import listen_tcp, listen_unix, serve_http
-from gateway.mcp.http import open_endpoint
-from gateway.mcp.tools import build_server
+from gateway.late_endpoint import LateEndpoint, Opened
 from gateway.operations.json_value import JsonObject, JsonValue
 from gateway.operations.registry import all_operations
 from gateway.operations.run import Runner
@@ -38,6 +37,8 @@ READY_SECONDS = 1.0
 
 UNIX = "unix:"
 
+Worker: TypeAlias = Callable[[], Coroutine[None, None, None]]
+
 
 @asynccontextmanager
 async def open_module(settings: Settings) -> AsyncIterator[Module]:
@@ -50,28 +51,37 @@ async def open_module(settings: Settings) -> AsyncIterator[Module]:
     async with open_peers(settings) as peers:
         recall = Recall(peers=peers, clock=time.perf_counter, now=_now, relation_guess=RelationGuess(peers=peers))
         runner = Runner(operations=operations, peers=peers, recall=recall)
-        server = build_server(operations, partial(_call_tool, runner), version=importlib.metadata.version("fleetbrain"))
-        # Admission has counted the body before; the SDK's own limit only has to be out of the way.
-        async with open_endpoint(server, body_bytes_max=BODY_BYTES_MAX + 1) as endpoint:
-            app = build_app(runner, endpoint, partial(_check_ready, peers))
-            in_flight = InFlight()
-            path = _socket(settings)
-            local = Admission(app, Door(local=True, in_flight=in_flight))
-            workers = [partial(serve_http, local, listen_unix(path))]
-            addresses = {"http_socket": str(path)}
-            if not settings.http.startswith(UNIX):
-                remote = Door(
-                    local=False,
-                    token=settings.token,
-                    hosts=LOOPBACK_HOSTS | {host.lower() for host in settings.http_hosts},
-                    in_flight=in_flight,
-                )
-                listener, addresses["http"] = _listen(settings.http)
-                workers.append(partial(serve_http, Admission(app, remote), listener))
-            try:
-                yield Module(name="gateway", workers=workers, addresses=addresses)
-            finally:
-                path.unlink(missing_ok=True)
+        mcp = LateEndpoint(partial(_load_mcp, runner))
+        app = build_app(runner, mcp, partial(_check_ready, peers))
+        in_flight = InFlight()
+        path = _socket(settings)
+        local = Admission(app, Door(local=True, in_flight=in_flight))
+        workers: list[Worker] = [mcp.run, partial(serve_http, local, listen_unix(path))]
+        addresses = {"http_socket": str(path)}
+        if not settings.http.startswith(UNIX):
+            remote = Door(
+                local=False,
+                token=settings.token,
+                hosts=LOOPBACK_HOSTS | {host.lower() for host in settings.http_hosts},
+                in_flight=in_flight,
+            )
+            listener, addresses["http"] = _listen(settings.http)
+            workers.append(partial(serve_http, Admission(app, remote), listener))
+        try:
+            yield Module(name="gateway", workers=workers, addresses=addresses)
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _load_mcp(runner: Runner) -> Opened:
+    """Imports the MCP SDK and builds its application."""
+    from gateway.mcp.http import open_endpoint
+    from gateway.mcp.tools import build_server
+
+    version = importlib.metadata.version("fleetbrain")
+    server = build_server(runner.operations, partial(_call_tool, runner), version=version)
+    # Admission has counted the body before; the SDK's own limit only has to be out of the way.
+    return open_endpoint(server, body_bytes_max=BODY_BYTES_MAX + 1)
 
 
 async def _call_tool(runner: Runner, name: str, arguments: JsonValue, request: Any) -> JsonObject:  # noqa: ANN401 - SDK

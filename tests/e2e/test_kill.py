@@ -124,8 +124,8 @@ def everything(client: LocalClient, revision: int) -> dict[str, Any]:
     stats = client.call("get_stats", {"min_revision": revision})
     stats.pop("projections")
     links = {
-        str(number): client.call("get_backlinks", {"slug": f"shared/{number}", "limit": 1000})["links"]
-        for number in range(1, FILES, 40)
+        page["slug"]: client.call("get_backlinks", {"slug": page["slug"], "limit": 1000})["links"]
+        for page in pages[::20]
     }
     return {"pages": pages, "links": links, "stats": stats}
 
