@@ -83,7 +83,7 @@ def histories(draw: st.DrawFn) -> list[list[SlugChange]]:
     return batches
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(history=histories())
 async def test_every_viewer_reads_what_resolving_when_asked_would_say(
     open_graph: OpenGraph, history: Sequence[Sequence[SlugChange]]
