@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 
 from brain.v1 import graph_service_pb2 as graph
 from brain.v1 import search_service_pb2 as search
@@ -28,6 +28,7 @@ RETRIEVERS: Mapping[Arm, search.Retriever.ValueType] = {
 }
 ARMS: Mapping[int, Arm] = {retriever: arm for arm, retriever in RETRIEVERS.items()}
 
+_CHUNK_KINDS: Mapping[str, ChunkKind | None] = {"": None} | {kind.value: kind for kind in ChunkKind}
 _DIRECTIONS = {"out": graph.DIRECTION_OUT, "in": graph.DIRECTION_IN}
 _KINDS: Mapping[int, NameKind] = {
     graph.NAME_KIND_SLUG: NameKind.SLUG,
@@ -46,16 +47,18 @@ def rows_of(response: search.SearchPassagesResponse) -> dict[Arm, tuple[ArmRow, 
 
 def row_of(hit: search.PassageHit, pages: dict[str, PageRef] | None = None) -> ArmRow:
     """A hit as a row; `pages` holds the pages converted before, by id, and learns this one's."""
-    page = pages.get(hit.page.page_id) if pages is not None else None
+    shown = hit.page
+    page = pages.get(shown.page_id) if pages is not None else None
     if page is None:
-        page = page_of(hit.page)
+        page = page_of(shown)
         if pages is not None:
             pages[page.page_id] = page
+    ordinal = hit.ordinal
     return ArmRow(
         page=page,
         score=hit.score,
-        ordinal=hit.ordinal if hit.ordinal >= 0 else None,
-        chunk_kind=ChunkKind(hit.chunk_kind) if hit.chunk_kind else None,
+        ordinal=ordinal if ordinal >= 0 else None,
+        chunk_kind=_CHUNK_KINDS[hit.chunk_kind],
         heading=hit.heading,
         text=hit.snippet,
         matched_tokens=tuple(hit.matched_tokens),
@@ -95,7 +98,7 @@ def page_of(page: search.PageSummary) -> PageRef:
         revision=page.revision,
         aliases=tuple(page.aliases),
         date=page.date,
-        update_time=page.update_time.ToDatetime(UTC) if page.HasField("update_time") else None,
+        update_time=datetime.fromtimestamp(page.update_time.seconds, UTC) if page.HasField("update_time") else None,
     )
 
 
