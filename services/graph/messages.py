@@ -169,7 +169,7 @@ def position_parts(text: str, words: int) -> tuple[list[str], int]:
     try:
         *parts, ordinal = json.loads(text)
         named = [part for part in parts if isinstance(part, str) and part.encode() is not None]
-        if len(named) == len(parts) == words and isinstance(ordinal, int) and 0 <= ordinal < ORDINALS_MAX:
+        if len(named) == len(parts) == words and type(ordinal) is int and 0 <= ordinal < ORDINALS_MAX:
             return named, ordinal
     except (ValueError, TypeError):
         pass  # As wrong as a position of the wrong shape.
