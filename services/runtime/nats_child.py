@@ -49,14 +49,14 @@ class NatsAddress:
 
 
 @asynccontextmanager
-async def nats_child(folder: Path) -> AsyncIterator[NatsAddress]:
+async def nats_child(folder: Path, *, restarts_max: int = RESTARTS_MAX) -> AsyncIterator[NatsAddress]:
     """Runs a server on `folder` until the block ends, and starts it again, on the same port, when it dies.
 
     Raises:
-        Unavailable: There is no server binary, the server does not start, or it died more often than RESTARTS_MAX in a
-            minute: then the block is cancelled and this is raised at its end.
+        Unavailable: There is no server binary, the server does not start, or it died more often than `restarts_max`
+            in a minute: then the block is cancelled and this is raised at its end.
     """
-    child = NatsChild(folder)
+    child = NatsChild(folder, restarts_max=restarts_max)
     await child.start()
     owner = asyncio.current_task()
     supervisor = asyncio.create_task(child.supervise(), name="nats-supervisor")
@@ -93,8 +93,9 @@ def failure(task: asyncio.Task[None]) -> BaseException | None:
 class NatsChild:
     """One server process after another on one folder, one port and one password."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, restarts_max: int) -> None:
         self._folder = folder
+        self._restarts_max = restarts_max
         self._binary = find_binary()
         self._password = secrets.token_hex(24)
         self._port = -1  # chosen by the server at its first start
@@ -143,7 +144,7 @@ class NatsChild:
             status = await self._process.wait()
             deaths = [d for d in deaths if d > loop.time() - RESTART_WINDOW_SECONDS] + [loop.time()]
             log.error("nats-server ended", extra={"status": status, "deaths": len(deaths)})
-            if len(deaths) > RESTARTS_MAX:
+            if len(deaths) > self._restarts_max:
                 raise unavailable(
                     f"nats-server ended {len(deaths)} times in a minute; see {self._folder / 'server.log'}"
                 )

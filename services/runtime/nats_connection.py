@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 REQUEST_SECONDS = 5.0
 """How long one request may take: an append waits for the disk, and a busy disk has been seen to need a second."""
+CONNECT_SECONDS = 3.0
+"""How long the first connection may take. A server that comes later finds this process restarted by its supervisor."""
 RECONNECT_SECONDS = 2.0
 """How long a request waits for a lost connection: a server that was killed is back in well under a second."""
 IN_FLIGHT_MAX = 64
@@ -245,26 +247,28 @@ async def open_connection(url: str, *, name: str) -> AsyncIterator[NatsConnectio
         log.warning("NATS connection error", extra={"error": repr(error), "connection": name})
 
     try:
-        await client.connect(
-            [part.strip() for part in url.split(",")],
-            name=name,
-            error_cb=on_error,
-            disconnected_cb=connection.on_disconnect,
-            reconnected_cb=connection.on_reconnect,
-            allow_reconnect=True,
-            connect_timeout=2,
-            reconnect_time_wait=0.1,  # type: ignore[arg-type]  # seconds; a restarted child is back at once
-            max_reconnect_attempts=-1,
-            ping_interval=10,
-            max_outstanding_pings=2,
-            # What was not sent when the connection broke is sent by the next one, after its caller was told that it
-            # failed: harmless, because every append carries an expectation and every acknowledgement may be repeated.
-            pending_size=16 * 1024 * 1024,
-            flusher_queue_size=1024,
-            drain_timeout=5,
-            skip_subject_validation=True,  # slugs.subject_of makes them, a token at a time
-        )
+        async with asyncio.timeout(CONNECT_SECONDS):  # the client itself would try for ever
+            await client.connect(
+                [part.strip() for part in url.split(",")],
+                name=name,
+                error_cb=on_error,
+                disconnected_cb=connection.on_disconnect,
+                reconnected_cb=connection.on_reconnect,
+                allow_reconnect=True,
+                connect_timeout=2,
+                reconnect_time_wait=0.1,  # type: ignore[arg-type]  # seconds; a restarted child is back at once
+                max_reconnect_attempts=-1,
+                ping_interval=10,
+                max_outstanding_pings=2,
+                # What was not sent when the connection broke is sent by the next one, after its caller was told that
+                # it failed: harmless, for an append carries an expectation and an acknowledgement may be repeated.
+                pending_size=16 * 1024 * 1024,
+                flusher_queue_size=1024,
+                drain_timeout=5,
+                skip_subject_validation=True,  # slugs.subject_of makes them, a token at a time
+            )
     except (OSError, nats.errors.Error, TimeoutError) as error:
+        await client.close()
         raise unavailable(f"NATS does not answer: {error!r}") from error
     try:
         if client.max_payload < MAX_PAYLOAD_BYTES:

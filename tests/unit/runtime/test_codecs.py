@@ -19,6 +19,7 @@ from services.runtime.page_codec import decode_record, encode_record
 from services.runtime.status import CODES, OWN_KEYS, code_of, decode_status, encode_status, number_of
 
 REASONS = frozenset(error_reason_pb2.ErrorReason.keys())
+UNFINISHED = events_pb2.PageRecord(kind=page_pb2.RECORD_KIND_PUT).SerializeToString()
 words = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 times = st.datetimes(datetime(1970, 1, 1), datetime(9999, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - bounds
 records = st.builds(
@@ -71,9 +72,7 @@ def test_a_record_survives_the_log(record: PageRecord) -> None:
     assert decode_record(encode_record(record), record.revision) == record
 
 
-@pytest.mark.parametrize(
-    "payload", [b"\xff", b"", events_pb2.PageRecord(kind=page_pb2.RECORD_KIND_PUT).SerializeToString()]
-)
+@pytest.mark.parametrize("payload", [b"\xff", b"", UNFINISHED])
 def test_what_is_no_record_is_not_taken_for_one(payload: bytes) -> None:
     with pytest.raises(ValueError, match="message 7"):
         decode_record(payload, 7)
