@@ -54,8 +54,14 @@ def one_brain(folder: Path, **settings: str) -> Iterator[Deployment]:
 
 
 @contextmanager
-def five_processes(folder: Path) -> Iterator[Deployment]:
-    """One process a service, with only addresses in common."""
+def five_processes(folder: Path, *, without: str = "", **settings: str) -> Iterator[Deployment]:
+    """One process a service, with only addresses in common.
+
+    Args:
+        folder: For data and logs.
+        without: A service that is not started; readiness is then that of the others.
+        settings: Of the gateway.
+    """
     ports = free_ports(len(SERVICES) + 1)
     addresses = {
         f"FLEETBRAIN_{name.upper()}_ADDRESS": f"127.0.0.1:{port}" for name, port in zip(SERVICES, ports, strict=False)
@@ -67,9 +73,12 @@ def five_processes(folder: Path) -> Iterator[Deployment]:
             for name, port in zip((*SERVICES, "gateway"), ports, strict=True):
                 own = {"FLEETBRAIN_DATA": str(folder / name)}
                 own["FLEETBRAIN_HTTP" if name == "gateway" else "FLEETBRAIN_LISTEN"] = f"127.0.0.1:{port}"
+                if name == without:
+                    continue
+                own |= settings if name == "gateway" else {}
                 processes.append(start(name, folder, clean_environ(**common, **own)))
             http = f"http://127.0.0.1:{ports[-1]}"
-            until(lambda: ready(http) or any_ended(processes, folder), "five processes that are ready")
+            until(lambda: ready(http, without) or any_ended(processes, folder), "five processes that are ready")
             yield Deployment(http=http, data=folder, socket=socket_path(folder / "gateway", "http.sock"))
         finally:
             for process in reversed(processes):
@@ -98,12 +107,14 @@ def start(name: str, folder: Path, environ: Mapping[str, str]) -> subprocess.Pop
         )
 
 
-def ready(http: str) -> bool:
-    """Whether the gateway and everything behind it serves."""
+def ready(http: str, without: str) -> bool:
+    """Whether the gateway and everything behind it serves, but for the service that is left out."""
     try:
-        return httpx.get(f"{http}/readyz", timeout=5).status_code == 200
+        services = httpx.get(f"{http}/readyz", timeout=5).json()["services"]
     except httpx.HTTPError:
         return False
+    left_out = f"brain.v1.{without.capitalize()}Service"
+    return all(serving for name, serving in services.items() if name != left_out)
 
 
 def any_ended(processes: list[subprocess.Popen[bytes]], folder: Path) -> bool:
