@@ -10,6 +10,7 @@ from services.runtime.pull import ACK_WAIT_SECONDS, PULL_BYTES_MAX
 from services.runtime.streams import SECOND
 
 CONSUMER_NOT_FOUND = 10014
+RESET_VERSION = (2, 14)
 PULLS_WAITING_MAX = 512
 """Standing pull requests of all replicas together."""
 
@@ -83,11 +84,8 @@ async def redeliver_at_once(connection: NatsConnection, stream: str, name: str) 
 
     Only for a consumer that nobody else reads from. Servers before 2.14 cannot; there it takes its time.
     """
-    try:
+    if connection.server_version >= RESET_VERSION:
         await connection.api(f"CONSUMER.RESET.{stream}.{name}")
-    except ApiError as error:
-        if error.code >= 500:
-            raise
 
 
 async def delete_consumer(connection: NatsConnection, stream: str, name: str) -> None:

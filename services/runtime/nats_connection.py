@@ -80,6 +80,12 @@ class NatsConnection:
         return int(self._client.max_payload)
 
     @property
+    def server_version(self) -> tuple[int, int]:
+        """Major and minor version of the server."""
+        version = self._client.connected_server_version
+        return int(version.major), int(version.minor)
+
+    @property
     def clustered(self) -> bool:
         """Whether the server is one of several."""
         # The server's own words about itself; the client keeps them without offering all of them.

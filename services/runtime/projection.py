@@ -27,6 +27,7 @@ from services.runtime.projection_pointer import (
     remove_store,
     write_pointer,
 )
+from services.runtime.projection_report import report_progress
 from services.runtime.projection_runner import RETRY_SECONDS, Runner
 from services.runtime.projection_store import ProjectionProgress, ProjectionStore, RebuildResult
 from services.runtime.pull import ConsumerGone
@@ -176,6 +177,7 @@ class HostedProjection(Generic[S]):
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
             self._spawn(self._hosted)
+            tasks.create_task(report_progress(self._bus, self.progress), name=f"{self.name}-report")
 
     async def close(self) -> None:
         """Closes the store; after `run` has ended."""

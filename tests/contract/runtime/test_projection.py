@@ -86,6 +86,17 @@ async def test_the_watermark_is_nothing_until_a_new_store_has_reached_the_end_of
     assert (after.indexed_revision, after.ready, after.pending) == (6, True, 0)
 
 
+async def test_progress_can_be_read_from_outside(bus: Bus, tmp_path: Path) -> None:
+    bucket = await bus.key_value("projections", max_bytes=16 * 1024 * 1024)
+    async with hosted(bus, tmp_path / "p", Disk()) as projection, asyncio.timeout(SECONDS):
+        async for entry in bucket.watch():
+            assert entry.value is not None
+            read = events_pb2.ProjectionProgress.FromString(entry.value)
+            break
+
+        assert (read.projection, read.store_id) == ("model", (await projection.progress()).store_id)
+
+
 async def test_an_empty_log_is_ready_at_once(bus: Bus, tmp_path: Path) -> None:
     async with hosted(bus, tmp_path / "p", Disk()) as projection:
         assert projection.ready
