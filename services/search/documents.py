@@ -14,6 +14,7 @@ from services.search.values import (
     SlugState,
     VectorPassage,
     VectorState,
+    microseconds,
 )
 
 LEAD_CHARACTERS_MAX = 400
@@ -85,8 +86,8 @@ def page_row(record: PageRecord, page: ParsedPage) -> PageRow:
         tags=page.tags,
         aliases=page.aliases,
         date=page.date,
-        update_time=record.time,
-        create_time=record.create_time or record.time,
+        updated=microseconds(record.time),
+        created=microseconds(record.create_time or record.time),
         visibility=page.visibility,
         body_bytes=len(record.body or b""),
     )

@@ -135,9 +135,9 @@ class VectorIndex(Protocol):
         """Bring some slugs up to date; durable and visible on return. `vectors` has those that are missing, by hash."""
 
     async def search(self, vector: NDArray[np.float32], within: PageFilter, limit: int) -> list[VectorHit]:
-        """The nearest passages by cosine: best first, ties by page id and ordinal; as an exact scan would find them.
+        """The nearest passages by cosine: best first, ties by page id and ordinal.
 
-        At most PASSAGES_PER_PAGE_MAX of a page.
+        Of the ten that an exact scan finds it finds 95 % or more. At most PASSAGES_PER_PAGE_MAX of a page.
         """
 
     async def count(self, within: PageFilter) -> int:

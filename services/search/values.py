@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -58,9 +58,8 @@ class PageFilter:
     """Date code at or before; 0 does not narrow. A page without a date is in no period."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageRow:
-    """What an index knows of a page without its text."""
+class PageRow(NamedTuple):
+    """What an index knows of a page without its text. A tuple, and times as numbers: one answer makes hundreds."""
 
     source: str
     slug: str
@@ -71,15 +70,16 @@ class PageRow:
     tags: tuple[str, ...]
     aliases: tuple[str, ...]
     date: str
-    update_time: datetime
-    create_time: datetime
+    updated: int
+    """When this revision was accepted, in microseconds since 1970."""
+    created: int
+    """When the page was first written, in microseconds since 1970."""
     visibility: Visibility
     body_bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passage:
-    """A chunk of a page as it is kept for showing."""
+class Passage(NamedTuple):
+    """A chunk of a page as it is kept for showing. A tuple as `PageRow` is."""
 
     ordinal: int
     kind: ChunkKind
@@ -147,9 +147,8 @@ class HeldPage(NamedTuple):
     revision: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LexicalHit:
-    """A page or passage that matched words."""
+class LexicalHit(NamedTuple):
+    """A page or passage that matched words. A tuple as `PageRow` is."""
 
     row: PageRow
     passage: Passage | None
@@ -205,6 +204,15 @@ class LexicalCounts:
 PASSAGES_PER_PAGE_MAX = 5
 """Of one page in one ranked list: a page of 400 like passages must not push out the twenty others that fit, and no
 stage behind looks at more than the best few of a page."""
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def microseconds(time: datetime) -> int:
+    """A time as indexes keep it: whole microseconds since 1970."""
+    return (time - _EPOCH) // _MICROSECOND
 
 
 def date_code(date: str) -> int:

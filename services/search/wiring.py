@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from brain.v1 import search_service_pb2_grpc
-from services.domain.errors import InvalidArgument
+from services.domain.errors import InvalidArgument, Unavailable
 from services.domain.parser import PageParser
 from services.runtime.bus import Bus
 from services.runtime.process import Module
@@ -22,6 +23,7 @@ from services.search.app.ranking import RankPassages
 from services.search.app.work import LongWork
 from services.search.collections import ChangingCollections, Collection, OneCollection
 from services.search.consumer import LexicalStore, VectorStore
+from services.search.ports import Collections, Purpose
 from services.search.servicer import SearchServicer
 
 LEXICAL_BATCH_MAX = 256
@@ -63,9 +65,17 @@ async def open_module(settings: Settings, bus: Bus, parser: PageParser) -> Async
             name="search",
             grpc_services=("brain.v1.SearchService",),
             register=lambda server: search_service_pb2_grpc.add_SearchServiceServicer_to_server(servicer, server),
-            workers=(lexical.run, collections.run, work.run),
+            workers=(lexical.run, collections.run, work.run, partial(warm_up, collections)),
             ready=lambda: lexical.ready,
         )
+
+
+async def warm_up(collections: Collections) -> None:
+    """Loads the model that embeds queries, so that the first query does not wait for it."""
+    current = collections.current
+    if current is not None:
+        with suppress(Unavailable), current.use() as vectors:
+            await vectors.embedder.embed(["warm"], Purpose.QUERY)
 
 
 def check_engines(settings: Settings) -> None:

@@ -32,6 +32,7 @@ from services.search.values import (
     VectorPassage,
     VectorState,
     date_code,
+    microseconds,
 )
 
 NAMESPACE = uuid.UUID("5f0a3c0e-8f0b-4f43-9d0c-6a2d1e7b4c11")
@@ -63,7 +64,7 @@ def conditions(within: PageFilter) -> list[Condition] | None:
     if within.slug_prefix:
         must.append(FieldCondition(key="slug", match=MatchPrefix(within.slug_prefix)))
     if within.updated_after is not None:
-        must.append(FieldCondition(key="updated", range=RangeFloat(gte=within.updated_after.timestamp() * 1e6)))
+        must.append(FieldCondition(key="updated", range=RangeFloat(gte=float(microseconds(within.updated_after)))))
     if within.since or within.until:
         high = float(within.until) if within.until else None
         must.append(FieldCondition(key="date", range=RangeFloat(gte=float(within.since or 1), lte=high)))
@@ -104,7 +105,7 @@ def payload_of(page: PageRow, passage: VectorPassage) -> dict[str, Any]:
         "type": page.type,
         "tag": list(page.tags),
         "slug": page.slug,
-        "updated": int(page.update_time.timestamp() * 1e6),
+        "updated": page.updated,
         "date": date_code(page.date),
         "revision": page.revision,
         "ordinal": passage.ordinal,

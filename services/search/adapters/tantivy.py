@@ -10,8 +10,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -84,12 +82,18 @@ class TantivyIndex:
         except BaseException:
             self._pages.close()
             raise
-        self._writes = ThreadPoolExecutor(1, thread_name_prefix="lexical-write")
+        self._page_writes = ThreadPoolExecutor(1, thread_name_prefix="lexical-write-pages")
+        self._passage_writes = ThreadPoolExecutor(1, thread_name_prefix="lexical-write-passages")
         self._reads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="lexical-read")
 
     async def apply(self, states: Sequence[SlugState]) -> None:
         """See `LexicalIndex.apply`."""
-        await _on(self._writes, partial(self._apply, states))
+        ordered = sorted(states, key=lambda state: state.revision)
+        # Both at once: most of a commit is waiting for the disk. Neither needs the other's.
+        await asyncio.gather(
+            _on(self._page_writes, partial(_replace, self._pages, ordered, _page_entries)),
+            _on(self._passage_writes, partial(_replace, self._passages, ordered, _passage_entries)),
+        )
 
     async def search(
         self, retriever: Retriever, terms: Sequence[str], within: PageFilter, limit: int
@@ -134,26 +138,15 @@ class TantivyIndex:
 
     async def close(self) -> None:
         """See `LexicalIndex.close`."""
+        for threads, table in ((self._page_writes, self._pages), (self._passage_writes, self._passages)):
+            await asyncio.get_running_loop().run_in_executor(threads, table.close)
+            threads.shutdown(wait=True)
         self._reads.shutdown(wait=True)
-        await asyncio.get_running_loop().run_in_executor(self._writes, self._close_tables)
-        self._writes.shutdown(wait=True)
-
-    def _close_tables(self) -> None:
-        with closing(self._pages), closing(self._passages):
-            pass
 
     async def _read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return await _on(self._reads, partial(function, *args, **kwargs))
 
     # What follows runs on the threads of the two pools.
-
-    def _apply(self, states: Sequence[SlugState]) -> None:
-        ordered = sorted(states, key=lambda state: state.revision)
-        for table, entries in ((self._passages, _passage_entries), (self._pages, _page_entries)):
-            removed, written = plan(ordered, _held_of(table, ordered))
-            documents = [document for state in written for document in entries(state)]
-            if removed or documents:
-                table.replace(removed, documents)
 
     def _search(self, retriever: Retriever, terms: Sequence[str], within: PageFilter, limit: int) -> list[LexicalHit]:
         table = self._passages if retriever is Retriever.LEXICAL_CHUNKS else self._pages
@@ -167,7 +160,9 @@ class TantivyIndex:
         else:
             found = searcher.search(query, limit + TIES_MAX, count=False).hits
         read = passage_hit if retriever is Retriever.LEXICAL_CHUNKS else page_hit
-        hits = sorted(((read(stored(searcher, at), score), at) for score, at in found), key=_rank)[:limit]
+        worst = found[limit - 1][0] if len(found) > limit else 0.0
+        read_hits = [(read(stored(searcher, at), score), at) for score, at in found if score >= worst]
+        hits = sorted(read_hits, key=_rank)[:limit]
         return _with_matches(table, searcher, retriever, terms, hits)
 
     def _find_passages(self, keys: Sequence[PassageKey], within: PageFilter) -> Mapping[PassageKey, LexicalHit]:
@@ -253,6 +248,13 @@ class TantivyIndex:
         behind = range_query(self._pages.schema, "revision", FieldType.Unsigned, low=reached + 1)
         hits = searcher.search(behind, ROWS_MAX, count=False, order_by_field="revision", order=Order.Asc).hits
         return [held_page(stored(searcher, at)) for _, at in hits]
+
+
+def _replace(table: Table, states: Sequence[SlugState], entries: Callable[[SlugState], list[Document]]) -> None:
+    removed, written = plan(states, _held_of(table, states))
+    documents = [document for state in written for document in entries(state)]
+    if removed or documents:
+        table.replace(removed, documents)
 
 
 def plan(states: Sequence[SlugState], held: Iterable[HeldPage]) -> tuple[list[PageId], list[SlugState]]:
@@ -357,7 +359,7 @@ def _with_matches(
             bits = int(score)
             held = tuple(term for number, term in enumerate(part) if bits >> number & 1)
             matched[_place(at)] = matched.get(_place(at), ()) + held
-    return [replace(hit, matched=matched.get(_place(at), ())) for hit, at in found]
+    return [LexicalHit(hit.row, hit.passage, hit.lead, hit.score, matched.get(_place(at), ())) for hit, at in found]
 
 
 def _place(at: DocAddress) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tantivy import FieldType, Order, Query, Searcher
 
-from services.search.adapters.tantivy_queries import Clause, microseconds, must, range_query
+from services.search.adapters.tantivy_queries import Clause, must, range_query
 from services.search.adapters.tantivy_rows import order_key, page_hit
 from services.search.adapters.tantivy_table import Table, stored
 from services.search.values import PageOrder, PagePosition, PageRow
@@ -44,9 +44,8 @@ def listed(
 
 def position_of(row: PageRow, order: PageOrder) -> PagePosition:
     """Where a list in this order goes on behind a page."""
-    time = row.create_time if order is PageOrder.CREATED_DESC else row.update_time
-    value = 0 if order is PageOrder.SLUG else microseconds(time)
-    return PagePosition(value=value, slug=row.slug, source=row.source)
+    time = row.created if order is PageOrder.CREATED_DESC else row.updated
+    return PagePosition(value=0 if order is PageOrder.SLUG else time, slug=row.slug, source=row.source)
 
 
 def _by_time(

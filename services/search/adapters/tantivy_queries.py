@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 
 from tantivy import FieldType, Occur, Query, Schema, Searcher
 
-from services.search.values import PageFilter, Retriever
+from services.search.values import PageFilter, Retriever, microseconds
 
 PREFIX_REGEX_CHARACTERS_MAX = 256
 """Longer prefixes are looked up as terms first: the engine's automata have at most 1,000 states."""
@@ -21,20 +20,7 @@ BITS_MAX = 24
 ALIAS_WEIGHT = 0.9
 """A page that is called so ranks before one that is also called so."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
-
 Clause = tuple[Occur, Query]
-
-
-def microseconds(time: datetime) -> int:
-    """A time as the engine keeps it: whole microseconds since 1970."""
-    return (time - _EPOCH) // _MICROSECOND
-
-
-def time_of(value: int) -> datetime:
-    """The inverse of `microseconds`."""
-    return _EPOCH + value * _MICROSECOND
 
 
 def filter_clauses(schema: Schema, searcher: Searcher, within: PageFilter) -> list[Clause] | None:

@@ -9,9 +9,12 @@ from tantivy import Document
 
 from services.domain.page import ChunkKind, Visibility
 from services.domain.records import PageId, PageKey
-from services.search.adapters.tantivy_queries import microseconds, time_of
 from services.search.adapters.tantivy_table import page_number
 from services.search.values import HeldPage, LexicalHit, PageDocument, PageRow, Passage, PassageDocument, date_code
+
+_KINDS = {kind.value: kind for kind in ChunkKind}
+_VISIBILITIES = {visibility.value: visibility for visibility in Visibility}
+"""A look in a table is ten times as fast as asking the enumeration."""
 
 
 def page_entry(page: PageDocument) -> Document:
@@ -20,7 +23,7 @@ def page_entry(page: PageDocument) -> Document:
     document.add_text("title", page.title_terms)
     document.add_text("alias", page.alias_terms)
     document.add_text("order", order_key(page.row.slug, page.row.source))
-    document.add_bytes("row", orjson.dumps([_row_values(page.row), page.lead]))
+    document.add_bytes("row", orjson.dumps([list(page.row), page.lead]))
     return document
 
 
@@ -30,22 +33,20 @@ def passage_entry(row: PageRow, entry: PassageDocument) -> Document:
     document = _entry(row, entry.terms)
     document.add_text("passage_id", passage_id(row.page_id, passage.ordinal))
     document.add_unsigned("ordinal", passage.ordinal)
-    values = [_row_values(row), passage.ordinal, passage.kind.value, passage.heading, passage.text, passage.hash]
-    document.add_bytes("row", orjson.dumps(values))
+    document.add_bytes("row", orjson.dumps([list(row), *passage]))
     return document
 
 
 def page_hit(stored: bytes, score: float = 0.0) -> LexicalHit:
     """A stored page as a hit."""
     values, lead = orjson.loads(stored)
-    return LexicalHit(row=_row(values), passage=None, lead=lead, score=score)
+    return LexicalHit(_row(values), None, lead, score)
 
 
 def passage_hit(stored: bytes, score: float = 0.0) -> LexicalHit:
     """A stored passage as a hit."""
     values, ordinal, kind, heading, text, chunk_hash = orjson.loads(stored)
-    passage = Passage(ordinal=ordinal, kind=ChunkKind(kind), heading=heading, text=text, hash=chunk_hash)
-    return LexicalHit(row=_row(values), passage=passage, lead="", score=score)
+    return LexicalHit(_row(values), Passage(ordinal, _KINDS[kind], heading, text, chunk_hash), "", score)
 
 
 def held_page(stored: bytes) -> HeldPage:
@@ -82,45 +83,13 @@ def _entry(row: PageRow, terms: str) -> Document:
     document.add_text("type", row.type)
     for tag in row.tags:
         document.add_text("tag", tag)
-    document.add_integer("updated", microseconds(row.update_time))
-    document.add_integer("created", microseconds(row.create_time))
+    document.add_integer("updated", row.updated)
+    document.add_integer("created", row.created)
     document.add_unsigned("date", date_code(row.date))
     document.add_text("terms", terms)
     return document
 
 
-def _row_values(row: PageRow) -> list[Any]:
-    return [
-        row.source,
-        row.slug,
-        row.page_id,
-        row.revision,
-        row.title,
-        row.type,
-        row.tags,
-        row.aliases,
-        row.date,
-        microseconds(row.update_time),
-        microseconds(row.create_time),
-        row.visibility.value,
-        row.body_bytes,
-    ]
-
-
 def _row(values: list[Any]) -> PageRow:
-    source, slug, page_id, revision, title, kind, tags, aliases, date, updated, created, visibility, size = values
-    return PageRow(
-        source=source,
-        slug=slug,
-        page_id=PageId(page_id),
-        revision=revision,
-        title=title,
-        type=kind,
-        tags=tuple(tags),
-        aliases=tuple(aliases),
-        date=date,
-        update_time=time_of(updated),
-        create_time=time_of(created),
-        visibility=Visibility(visibility),
-        body_bytes=size,
-    )
+    values[6], values[7], values[11] = tuple(values[6]), tuple(values[7]), _VISIBILITIES[values[11]]
+    return PageRow._make(values)

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.domain.records import PageId
-from services.domain.text import analyze_query, snippet
+from services.domain.text import analyze_query
 from services.runtime.projection_store import ProjectionProgress
+from services.search.app.excerpts import excerpt
 from services.search.app.ranking import RankedHit
 from services.search.app.reads import invalid
 from services.search.ports import Collections, LexicalHolder, Projection
@@ -112,6 +113,6 @@ class KnownPages:
 
 def _shown(page: LexicalHit, best: LexicalHit | None, terms: Sequence[str]) -> RankedHit:
     if best is None or best.passage is None:
-        return RankedHit(hit=page, snippet=snippet(page.lead, terms, SNIPPET_CHARACTERS))
-    hit = LexicalHit(row=page.row, passage=best.passage, lead="", score=best.score)
-    return RankedHit(hit=hit, snippet=snippet(best.passage.text, terms, SNIPPET_CHARACTERS))
+        return RankedHit(hit=page, snippet=excerpt(page.lead, terms, SNIPPET_CHARACTERS))
+    hit = LexicalHit(page.row, best.passage, "", best.score)
+    return RankedHit(hit=hit, snippet=excerpt(best.passage.text, terms, SNIPPET_CHARACTERS))

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from services.domain.errors import BrainError
 from services.domain.records import PageId
-from services.domain.text import analyze_query, snippet
+from services.domain.text import analyze_query
+from services.search.app.excerpts import beginning, excerpt
 from services.search.ports import Collections, Embedder, LexicalHolder, Projection, Purpose
 from services.search.values import LexicalHit, PageFilter, Retriever
 
@@ -27,8 +28,8 @@ ARM_SHARE = 0.8
 """Of the remaining time: the rest is for joining, sending and fusing."""
 
 SNIPPETS_MAX = 16
-"""Hits of a list whose snippet is cut around the match. Further down nobody shows a hit for this list's sake, and each
-costs a tenth of a millisecond: they begin where their passage begins."""
+"""Hits of a list whose snippet is cut around the match, and pages whose best passage is looked up. Further down nobody
+shows a hit for this list's sake: those begin where their passage begins."""
 
 REMEMBERED_QUERIES_MAX = 512
 """Vectors of recent queries: agents ask the same thing again, and another page of it."""
@@ -195,11 +196,11 @@ def _with_snippets(
         key = (hit.row.page_id, hit.passage.ordinal if hit.passage and not hit.lead else -1)
         text = hit.lead or (hit.passage.text if hit.passage else "")
         if place >= SNIPPETS_MAX:
-            cut = snippet(text, (), characters)
+            cut = beginning(text, characters)
         elif key in shown and key[1] >= 0:
             cut = shown[key]
         else:
-            cut = shown[key] = snippet(text, terms, characters)
+            cut = shown[key] = excerpt(text, terms, characters)
         ranked.append(RankedHit(hit=hit, snippet=cut))
     return tuple(ranked)
 
@@ -207,8 +208,8 @@ def _with_snippets(
 def _led_by(hit: LexicalHit, best: LexicalHit | None) -> LexicalHit:
     if best is None or best.passage is None:
         return hit
-    return LexicalHit(row=hit.row, passage=None, lead=best.passage.text, score=hit.score, matched=hit.matched)
+    return LexicalHit(hit.row, None, best.passage.text, hit.score, hit.matched)
 
 
 def _scored(hit: LexicalHit, score: float) -> LexicalHit:
-    return LexicalHit(row=hit.row, passage=hit.passage, lead="", score=score)
+    return LexicalHit(hit.row, hit.passage, "", score)

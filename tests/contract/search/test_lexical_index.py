@@ -22,6 +22,7 @@ from services.search.values import (
     SlugState,
     date_code,
     last_date_code,
+    microseconds,
 )
 from tests.contract.search.pages import EVERYTHING, NOON, state, within
 
@@ -244,5 +245,5 @@ async def test_pages_are_listed_in_four_orders_with_ties_by_slug(lexical: Lexica
 
 def _timed(one: SlugState, seconds: int) -> SlugState:
     assert one.page is not None
-    row = replace(one.page.row, update_time=NOON + timedelta(seconds=seconds))
+    row = one.page.row._replace(updated=microseconds(NOON + timedelta(seconds=seconds)))
     return replace(one, page=replace(one.page, row=row))

@@ -32,7 +32,7 @@ async def contents(index: LexicalIndex) -> dict[str, object]:
     return {"rows": listed.rows, "pages": await index.pages(ids, EVERYTHING), "passages": passages}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(history=histories())
 async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(
     open_lexical: OpenLexical, history: History

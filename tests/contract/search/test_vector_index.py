@@ -61,16 +61,16 @@ async def test_the_nearest_passage_comes_first_with_its_cosine(vectors: VectorIn
     wanted = vector_of(hash_of(states[7]))
     hits = await vectors.search(wanted, EVERYTHING, 10)
     assert hits[0].key.page_id == "id-default-p/7"
-    assert hits[0].score == pytest.approx(1.0, abs=1e-3)
+    assert hits[0].score == pytest.approx(1.0, abs=5e-3)
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
     cosines = sorted((float(vector_of(hash_of(one)) @ wanted) for one in states), reverse=True)
-    assert scores == pytest.approx(cosines[:10], abs=2e-3)
+    assert scores == pytest.approx(cosines[:10], abs=1e-2)
 
 
 async def test_the_hits_are_those_of_an_exact_scan(open_vectors: OpenVectors, tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
-    many = rng.standard_normal((1_500, 64)).astype(np.float32)
+    many = rng.standard_normal((600, 64)).astype(np.float32)
     many /= np.linalg.norm(many, axis=1, keepdims=True)
     async with open_vectors(tmp_path, 64) as index:
         for start in range(0, len(many), 250):
@@ -187,7 +187,7 @@ async def test_an_older_revision_that_comes_late_changes_nothing(vectors: Vector
     assert await vectors.count(EVERYTHING) == 0
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(history=histories(20, 60))
 async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(
     open_vectors: OpenVectors, history: History
@@ -215,6 +215,9 @@ async def test_what_was_applied_is_there_after_closing_and_opening(open_vectors:
     async with open_vectors(tmp_path, DIMENSION) as index:
         assert await held(index) == {("a", "id-default-a", 1)}
         assert await index.missing([vstate("a", "alpha", 2)]) == []
+        one = vstate("a", "alpha", 1)
+        [hit] = await index.search(vector_of(hash_of(one)), EVERYTHING, 5)
+        assert hit.score == pytest.approx(1.0, abs=5e-3)
 
 
 async def test_a_second_owner_is_refused(open_vectors: OpenVectors, tmp_path: Path) -> None:

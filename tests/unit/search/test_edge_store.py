@@ -15,7 +15,7 @@ from tests.contract.search.histories import History, as_page_record, deliver, ex
 from tests.contract.search.pages import EVERYTHING, PARSER
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(history=histories())
 async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(history: History) -> None:
     with tempfile.TemporaryDirectory() as folder:
