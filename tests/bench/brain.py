@@ -34,7 +34,13 @@ class Brain:
     @property
     def http(self) -> str:
         """The base address, such as `http://127.0.0.1:41234`."""
-        return str(json.loads((self.data / "brain.json").read_text())["http"])
+        return self.address("http")
+
+    def address(self, name: str) -> str:
+        """An address that brain.json names: `http`, `http_socket` or `grpc`."""
+        addresses = self.described()["addresses"]
+        assert isinstance(addresses, dict)
+        return str(addresses[name])
 
     def anonymous_bytes(self) -> int:
         """Anonymous memory of every process of the brain, from smaps_rollup."""

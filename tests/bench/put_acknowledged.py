@@ -19,7 +19,7 @@ from tests.bench.tables import print_table
 def print_put_acknowledged() -> None:
     """Prints p50, p95 and the maximum of PutPage at 50 puts a second."""
     with running_brain(embedder="none") as brain:
-        seconds = asyncio.run(put_all(str(brain.described()["grpc"])))
+        seconds = asyncio.run(put_all(brain.address("grpc")))
     print_table(
         f"PutPage acknowledged, {WRITERS} writers offering {OFFERED_PUTS_PER_SECOND}/s (goal: p95 20 ms)",
         ("puts", "p50 ms", "p95 ms", "max ms"),
