@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +21,8 @@ from mcp.client.stdio import StdioServerParameters
 
 from gateway.brain import find, stop
 from tests.e2e.agent import agent
-from tests.e2e.deployments import clean_environ
+from tests.e2e.deployments import clean_environ, until
+from tests.e2e.test_kill import kill
 
 COMMAND = (sys.executable, "-m", "gateway.cli.main")
 SECONDS_MAX = 90
@@ -352,6 +354,39 @@ async def test_agents_over_stdio_share_the_brain_and_nothing_but_the_protocol_is
     lines = await asyncio.to_thread(conversation, shell)
     assert [line["jsonrpc"] for line in lines] == ["2.0"] * len(lines)
     assert [line["id"] for line in lines] == [1, 2]
+
+
+async def test_an_agent_does_not_notice_that_the_brain_was_killed_between_two_calls(tmp_path: Path) -> None:
+    data = tmp_path / "brain"
+    environ = clean_environ(FLEETBRAIN_DATA=str(data))
+    server = StdioServerParameters(command=COMMAND[0], args=[*COMMAND[1:], "mcp"], env=environ)
+    try:
+        async with agent(server) as one:
+            await one.call("put_page", slug="kept", content="# Kept\n")
+            running = find(data)
+            assert running is not None
+            kill(running)
+
+            assert (await one.call("get_page", slug="kept"))["content"] == "# Kept\n"
+            assert (await one.call("put_page", slug="more", content="# More\n"))["status"] == "created"
+    finally:
+        stop(data)
+
+
+def test_in_the_foreground_a_brain_runs_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    environ = clean_environ(FLEETBRAIN_DATA=str(tmp_path / "brain"))
+    with subprocess.Popen([*COMMAND, "up", "--foreground"], env=environ, stderr=subprocess.PIPE) as process:
+        until(lambda: find(tmp_path / "brain") is not None, "brain in the foreground")
+        running = find(tmp_path / "brain")
+        assert running is not None
+        assert running.pid == process.pid
+        assert (tmp_path / "brain" / "http.sock").stat().st_mode & 0o077 == 0
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=SECONDS_MAX)
+
+    assert process.returncode == 0
+    assert b"Traceback" not in log
+    assert find(tmp_path / "brain") is None
 
 
 def conversation(shell: Shell) -> list[dict[str, Any]]:
