@@ -28,7 +28,6 @@ BODIES = (
     "# Two\n\n[[a]] [[One]] [[f/c]]",
     "---\nvisibility: private\n---\n# Two\n\n[[b]]",
 )
-TITLES = ("One", "Two")
 PARSER = PageParser()
 
 

@@ -8,6 +8,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
+from itertools import pairwise
 
 from services.graph.adapters.sqlite.naming_rows import mark_of, searchable
 from services.graph.adapters.sqlite.rows import (
@@ -22,17 +23,23 @@ from services.graph.adapters.sqlite.rows import (
 from services.graph.naming import CANDIDATES_MAX, Candidate, NameKind, choose, folder_of, key_of, strongest
 from services.graph.ports import GraphPage, Link, NameMatch, NameQuestion, Viewer
 
-SCANNED_MAX = 300
+SCANNED_MAX = 200
 """Pages whose names are compared in full; the rest share less with what was asked."""
 
 LIKENESS_MIN = 0.65
 """Of `SequenceMatcher`: one wrong character in three of a Chinese name passes, one in two does not."""
 
+PAIRS_SHARED_MIN = 0.35
+"""Of the runs of two characters of both, what names that are alike share at least."""
+
 TRIGRAMS_MAX = 64
 """Of what was asked, for near names: nobody half remembers more than that."""
 
-TELLING_TRIGRAMS = 8
-"""The rarest trigrams that near names are looked for by: common ones are in every name and tell nothing."""
+CONTAINED_TRIGRAMS = 3
+"""The rarest trigrams of what is looked for inside names: then few texts are left."""
+
+SHARING_MAX = 4_000
+"""Pages that near names are picked from: a trigram that many more have tells nothing about a name."""
 
 SOURCES_MAX = 10_000
 """Sources a name without one is looked up in; a brain has some dozens."""
@@ -119,25 +126,46 @@ def search_names(connection: sqlite3.Connection, partial: str, viewer: Viewer, l
 def pages_containing(connection: sqlite3.Connection, asked: str, viewer: Viewer) -> list[GraphPage]:
     """Visible pages with a name that contains the text, those with the shortest names first."""
     text = searchable(asked)
-    # The index knows runs of three characters; what is shorter is looked for in the texts themselves.
-    condition = "name_text MATCH :phrase" if len(text) > 2 else "instr(name_text.text, :text) > 0"
-    return found_pages(
-        connection, condition, "length(name_text.text), p.slug", {"phrase": quoted(text), "text": text}, viewer
-    )
+    trigrams = trigrams_of(text)
+    condition = "instr(name_text.text, :text) > 0"
+    parameters: Parameters = {"text": text}
+    if trigrams:  # What is shorter than a run of three is looked for in the texts themselves.
+        counts = documents_with(connection, trigrams)
+        if len(counts) < len(trigrams):
+            return []
+        # The rarest leave few texts to look into; the common ones would only be long lists to cut against each other.
+        parameters["phrase"] = " AND ".join(quoted(term) for term, _ in counts[:CONTAINED_TRIGRAMS])
+        condition = f"name_text MATCH :phrase AND {condition}"
+    return found_pages(connection, condition, "length(name_text.text), p.slug", parameters, viewer)
 
 
 def pages_sharing(connection: sqlite3.Connection, asked: str, viewer: Viewer) -> list[GraphPage]:
     """Visible pages whose names share the most telling parts with the text."""
-    text = searchable(asked)
-    trigrams = list(dict.fromkeys(text[i : i + 3] for i in range(min(len(text) - 2, TRIGRAMS_MAX))))
-    telling = connection.execute(
-        "SELECT term FROM name_parts WHERE term IN (SELECT value FROM json_each(?)) ORDER BY doc LIMIT ?",
-        (json_list(trigrams), TELLING_TRIGRAMS),
-    ).fetchall()
+    telling: list[str] = []
+    room = SHARING_MAX
+    for term, documents in documents_with(connection, trigrams_of(searchable(asked))):
+        if telling and documents > room:
+            break
+        telling.append(term)
+        room -= documents
     if not telling:
         return []
-    phrase = " OR ".join(quoted(term) for (term,) in telling)
+    phrase = " OR ".join(map(quoted, telling))
     return found_pages(connection, "name_text MATCH :phrase", "bm25(name_text), p.slug", {"phrase": phrase}, viewer)
+
+
+def trigrams_of(text: str) -> list[str]:
+    """The runs of three characters of a text, each once; of a long text those of its beginning."""
+    return list(dict.fromkeys(text[at : at + 3] for at in range(min(len(text) - 2, TRIGRAMS_MAX))))
+
+
+def documents_with(connection: sqlite3.Connection, trigrams: Sequence[str]) -> list[tuple[str, int]]:
+    """Which trigrams are in any page's names, and in how many pages', the rarest first."""
+    counts = connection.execute(
+        "SELECT term, doc FROM name_parts WHERE term IN (SELECT value FROM json_each(?)) ORDER BY doc, term",
+        (json_list(trigrams),),
+    )
+    return counts.fetchall()
 
 
 def found_pages(
@@ -161,9 +189,10 @@ def matches_of(connection: sqlite3.Connection, pages: Iterable[GraphPage], asked
     """
     matcher = SequenceMatcher(autojunk=False)
     matcher.set_seq2(asked)
+    pairs = pairs_of(asked)
     best: dict[str, tuple[float, NameMatch]] = {}
     for kind, key, name, page_id in connection.execute(statement, {"pages": json_list(by_id)}):
-        score = likeness(matcher, asked, key)
+        score = likeness(matcher, asked, pairs, key)
         match = NameMatch(by_id[page_id], NameKind(kind), name)
         held = best.get(page_id)
         if score >= LIKENESS_MIN and (held is None or (-score, kind) < (-held[0], held[1].kind)):
@@ -171,7 +200,12 @@ def matches_of(connection: sqlite3.Connection, pages: Iterable[GraphPage], asked
     return list(best.values())
 
 
-def likeness(matcher: SequenceMatcher[str], asked: str, key: str) -> float:
+def pairs_of(text: str) -> frozenset[str]:
+    """The runs of two characters of a text."""
+    return frozenset(map("".join, pairwise(text)))
+
+
+def likeness(matcher: SequenceMatcher[str], asked: str, pairs: frozenset[str], key: str) -> float:
     """How much a name is what was asked: 4 the same, 3 to 4 begins with it, 2 to 3 a word begins, 1 to 2 contains it.
 
     Below 1 it is only similar. Within each, the more of the name was asked for, the more.
@@ -183,9 +217,10 @@ def likeness(matcher: SequenceMatcher[str], asked: str, key: str) -> float:
     if at >= 0:
         word_begins = at == 0 or not key[at - 1].isalnum() or not key[at].isascii()
         return (3.0 if at == 0 else 2.0 if word_begins else 1.0) + min(share, 0.99)
+    others = pairs_of(key)
+    if len(pairs & others) < PAIRS_SHARED_MIN * (len(pairs) + len(others)) / 2:
+        return 0.0  # Much cheaper to see than how much they are alike.
     matcher.set_seq1(key)
-    if matcher.real_quick_ratio() < LIKENESS_MIN or matcher.quick_ratio() < LIKENESS_MIN:
-        return 0.0
     return min(matcher.ratio(), 0.99)
 
 

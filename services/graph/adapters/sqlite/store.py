@@ -82,7 +82,8 @@ class SqliteGraphStore:
 
     async def count_backlinks(self, page_ids: Sequence[PageId], viewer: Viewer) -> list[int]:
         """See `GraphStore.count_backlinks`."""
-        return self._connections.read_quickly(lambda c: links.count_backlinks(c, page_ids, viewer))
+        # On a thread, although most calls are quick: a hundred hubs have some ten thousand makers to look at.
+        return await self._connections.read(lambda c: links.count_backlinks(c, page_ids, viewer))
 
     async def hops(
         self,
