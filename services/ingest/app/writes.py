@@ -35,16 +35,6 @@ TRIES = 3
 UNAVAILABLE_WAITS_SECONDS = (0.1, 0.3, 0.9)
 """Between the tries when the log does not answer: an embedded server that was killed is back within these."""
 
-STATUS_WITHOUT_RECORD = {
-    Operation.PUT: WriteStatus.UPDATED,
-    Operation.DELETE: WriteStatus.DELETED,
-    Operation.RESTORE: WriteStatus.RESTORED,
-    Operation.MOVE: WriteStatus.MOVED,
-    Operation.REVERT: WriteStatus.REVERTED,
-    Operation.ERASE: WriteStatus.UPDATED,
-}
-"""What a repeated request is told when the record it made was pushed out, but not yet forgotten."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePages:
@@ -169,26 +159,41 @@ class WritePages:
             raise refusals.revision_conflict(None, request.key, request.if_revision)
 
     async def _reply_again(self, request: WriteRequest, repeated: Repeated, *, describe: bool) -> WriteReply:
-        """The first reply again, as far as its record is still kept; revision and slug in any case."""
-        key, log = PageKey(request.key.source, repeated.slug), self.pages.log
-        record = await log.at(key, repeated.revision)
+        """The first reply again; of a move whose record was pushed out at the new slug, what its redirect tells."""
+        record = await self.first_record(request, repeated)
         if record is None:
-            newest = await log.newest(request.key)
-            assert newest is not None  # the request was found in it
+            redirect = await self.pages.log.newest(request.key)
+            assert redirect is not None  # the request was found in it
             return WriteReply(
-                source=key.source,
-                slug=key.slug,
-                page_id=newest.page_id,
+                source=request.key.source,
+                slug=repeated.slug,
+                page_id=redirect.page_id,
                 revision=repeated.revision,
-                status=STATUS_WITHOUT_RECORD[request.operation],
+                status=WriteStatus.MOVED,
             )
         if request.operation is Operation.ERASE:
             await self.remove_erased(record)  # the first try may have died before it was through
         replaced = replaced_revision(record)
         if request.operation is Operation.MOVE:
-            redirect = await log.at(request.key, repeated.revision - 1)
+            redirect = await self.pages.log.at(request.key, repeated.revision - 1)
             replaced = replaced_revision(redirect) if redirect is not None else 0
         return await self._reply(record, stored_status(record), replaced, describe=describe)
+
+    async def first_record(self, request: WriteRequest, repeated: Repeated) -> PageRecord | None:
+        """The record that a repeated request was stored as; None when a move's was pushed out at the new slug.
+
+        Raises:
+            Conflict: `ERASED`. A slug remembers only what it keeps, so what it remembers and has no more was erased:
+                the page moved on, and was erased under its new slug.
+            WrongLastSequence: The slug forgot the request meanwhile: decide again.
+        """
+        key = PageKey(request.key.source, repeated.slug)
+        record = await self.pages.log.at(key, repeated.revision)
+        if record is not None or request.operation is Operation.MOVE:
+            return record
+        if find_repeated(request, await self.pages.log.newest(request.key)) is None:
+            raise WrongLastSequence(request.key.slug)  # it was pushed out just now
+        raise refusals.request_erased(request.request_id, repeated.revision)
 
     async def remove_erased(self, stored: PageRecord) -> None:
         """Removes everything older of the page that has content. Repeatable."""

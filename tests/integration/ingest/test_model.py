@@ -42,7 +42,7 @@ def test_ingest_over_the_real_log_decides_as_the_model_does(tmp_path: Path) -> N
 
         try:
             run_state_machine_as_test(
-                RealLogMachine, settings=settings(max_examples=25, stateful_step_count=30, deadline=None)
+                RealLogMachine, settings=settings(max_examples=20, stateful_step_count=30, deadline=None)
             )
         finally:
             runner.run(stack.aclose())

@@ -205,6 +205,8 @@ async def test_an_erasure_removes_the_text_everywhere_and_refuses_its_requests()
     for request_id, slug, text in (("r4", "b", "clean"), ("r2", "b", "secret and more")):
         error = await refused(ingest.put(slug, text, request_id=request_id, overwrite=True))
         assert error.reason == "ERASED"
+    error = await refused(ingest.put("a", "secret", request_id="r1", overwrite=True))
+    assert error.reason == "ERASED", "also under the slug that the page had left by then"
     assert (await ingest.erase("b", request_id="e1")).revision == erased.revision
 
 
