@@ -88,7 +88,7 @@ def _run(session: Session, vault: Path) -> None:
         output.line(f"{number}. {question}")
         _show(session.call("query", query=question, limit=HITS_SHOWN))
     output.line()
-    output.line("Everything of the demo is gone again. To connect an agent to a brain of your own:")
+    output.line("Nothing of the demo stays. To connect an agent to a brain of your own:")
     output.line(f"  claude mcp add fleetbrain -- {Path(sys.executable).parent / 'fleetbrain'} mcp")
 
 

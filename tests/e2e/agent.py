@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 
 WAIT_SECONDS = 20.0
 LOOK_SECONDS = 0.05
+
+
+_numbers = itertools.count(1)
+
+
+def fresh(folder: str = "notes") -> str:
+    """A slug that no other test uses."""
+    return f"{folder}/page-{next(_numbers)}"
 
 
 class ToolError(Exception):
@@ -47,6 +57,14 @@ class Agent:
     async def slugs(self, tool: str, query: str, **arguments: object) -> list[str]:
         """The slugs that a query finds, best first."""
         return [hit["slug"] for hit in (await self.call(tool, query=query, **arguments))["hits"]]
+
+
+async def refused(brain: Agent, tool: str, **arguments: object) -> ToolError:
+    """The error of a call that must fail; it always says what to do next."""
+    with pytest.raises(ToolError) as caught:
+        await brain.call(tool, **arguments)
+    assert caught.value.next_step
+    return caught.value
 
 
 @asynccontextmanager

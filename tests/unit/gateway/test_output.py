@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from gateway.cli import output
 from gateway.cli.graph import _branch
+from gateway.operations.json_value import JsonObject
 
 
 @given(st.text())
@@ -55,8 +56,8 @@ def test_every_byte_gets_through_a_slow_pipe_that_does_not_block(unbuffered: str
 
 
 def test_a_cycle_in_the_graph_is_a_finite_tree(capsys: pytest.CaptureFixture[str]) -> None:
-    there = {"from_slug": "a", "to_slug": "b", "link_type": "knows", "inward": False, "exists": True}
-    children = {
+    there: JsonObject = {"from_slug": "a", "to_slug": "b", "link_type": "knows", "inward": False, "exists": True}
+    children: dict[str, list[JsonObject]] = {
         "a": [there | {"depth": 1, "tree": True}],
         "b": [there | {"from_slug": "b", "to_slug": "a", "depth": 2, "tree": False}],
     }
