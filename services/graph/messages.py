@@ -27,6 +27,7 @@ NAME_KINDS = {
     NameKind.ALIAS: pb.NAME_KIND_ALIAS,
     NameKind.SLUG_TAIL: pb.NAME_KIND_SLUG_TAIL,
     NameKind.FORMER_TAIL: pb.NAME_KIND_SLUG_TAIL,
+    NameKind.UNDATED_TAIL: pb.NAME_KIND_SLUG_TAIL,
 }
 
 NO_SUCH_PAGE = "no such page"

@@ -4,6 +4,8 @@
 2. For names that are not written as paths: of the pages with this title, alias or last part of a slug, those in the
    folder of the page that writes it, else all; of these the strongest kind: title, alias, slug tail, former slug tail.
 
+   A question, but no link, also reaches a page by the last part of its slug without the date in front.
+
 One page left is the answer. Several are ambiguous: all are shown and none is picked. Nearly equal is not equal.
 """
 
@@ -15,6 +17,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Generic, NamedTuple, TypeVar
 
+from services.domain.dates import without_date
 from services.domain.names import name_key
 from services.domain.slugs import fold_slug
 
@@ -37,6 +40,9 @@ class NameKind(IntEnum):
     SLUG_TAIL = 5
     FORMER_TAIL = 6
     """The last part of a slug it had: a link by file name outlives a move into another name."""
+    UNDATED_TAIL = 7
+    """The last part of its slug without the date it begins with. For questions alone: people ask for "the customs
+    workshop", but who links spells the page."""
 
 
 ADDRESSES = (NameKind.SLUG, NameKind.REDIRECT)
@@ -65,6 +71,9 @@ def slug_names(slug: str, *, redirect: bool) -> list[tuple[NameKind, str]]:
     if "/" in slug:
         tail = NameKind.FORMER_TAIL if redirect else NameKind.SLUG_TAIL
         names.append((tail, key_of(slug.rpartition("/")[2])))
+    last = slug.rpartition("/")[2]
+    if not redirect and (undated := without_date(last)) != last:
+        names.append((NameKind.UNDATED_TAIL, key_of(undated)))
     return [(kind, key) for kind, key in names if key]
 
 

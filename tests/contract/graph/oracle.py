@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from services.domain.page import LinkProvenance, LinkReference
 from services.domain.records import PageId, PageKey
-from services.graph.naming import Candidate, choose, folder_of, key_of, page_names, slug_names
+from services.graph.naming import Candidate, NameKind, choose, folder_of, key_of, page_names, slug_names
 from services.graph.ports import (
     Direction,
     GraphStore,
@@ -97,9 +97,9 @@ class Oracle:
                     continue
                 seen.add(what)
                 folder = folder_of(page.key.slug) if link.source == page.key.source else None
-                found = choose(
-                    self.candidates(link.source, link.name, viewer), name=link.name, titled=link.titled, folder=folder
-                )
+                candidates = self.candidates(link.source, link.name, viewer)
+                named = [one for one in candidates if one.kind is not NameKind.UNDATED_TAIL]
+                found = choose(named, name=link.name, titled=link.titled, folder=folder)
                 ids = tuple(candidate.page for candidate in found)
                 if ids == (maker,):
                     continue

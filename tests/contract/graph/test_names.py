@@ -43,6 +43,15 @@ async def test_case_width_spaces_and_invisible_characters_make_no_other_name(gra
         assert await resolved(graph, name) == ["people/ana-example"], name
 
 
+async def test_a_question_reaches_a_dated_page_without_its_date_and_a_link_does_not(graph: GraphStore) -> None:
+    await graph.apply(
+        [page("note", link("customs workshop")), page("meetings/2025-09-24-customs-workshop", title="In Rotterdam")]
+    )
+
+    assert await kind_of(graph, "customs workshop") is NameKind.UNDATED_TAIL
+    assert await targets_of(graph, pid("note")) == ["[customs workshop]"]
+
+
 async def test_an_exact_title_is_an_edge_and_a_near_one_is_none(graph: GraphStore) -> None:
     """BC-038."""
     await graph.apply([page("people/ana-example", title="Ana Example")])

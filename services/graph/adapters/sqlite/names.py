@@ -102,7 +102,8 @@ def resolve_name(connection: sqlite3.Connection, question: NameQuestion, viewer:
 def candidates_of_link(connection: sqlite3.Connection, link: Link, maker: GraphPage, viewer: Viewer) -> list[GraphPage]:
     """The pages that an ambiguous link's name fits, by slug."""
     ghost = link.to_page if link.to_page.ghost else link.from_page
-    candidates = candidates_of(connection, key_of(link.name), viewer, source=ghost.source)
+    named = candidates_of(connection, key_of(link.name), viewer, source=ghost.source)
+    candidates = [candidate for candidate in named if candidate.kind is not NameKind.UNDATED_TAIL]
     folder = folder_of(maker.slug) if maker.source == ghost.source else None
     # Written as a path or not: an ambiguous link has the answer of its own kind, and paths have addresses alone.
     chosen = choose(candidates, name=link.name, titled=True, folder=folder)

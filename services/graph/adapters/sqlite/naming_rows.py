@@ -64,7 +64,8 @@ class Choices:
         for listed in in_lists(marks):
             rows = self._connection.execute(
                 "SELECT n.source, n.key, n.kind, n.name, p.id, p.folder, p.private"
-                f" FROM names n JOIN pages p ON p.page_id = n.page_id WHERE n.mark IN ({listed})"
+                " FROM names n JOIN pages p ON p.page_id = n.page_id"
+                f" WHERE n.mark IN ({listed}) AND n.kind <> {int(NameKind.UNDATED_TAIL)}"
             )
             for source, key, kind, name, page, folder, private in rows:
                 candidate = Candidate(page, NameKind(kind), name, folder, bool(private))
