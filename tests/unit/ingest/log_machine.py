@@ -241,8 +241,12 @@ class LogMachine(RuleBasedStateMachine):
         return slug.removeprefix(self.prefix)
 
     def teardown(self) -> None:
-        if hasattr(self, "model"):
-            self.compare()
+        if not hasattr(self, "runner"):
+            return  # the example ended before it began
+        try:
+            if hasattr(self, "model"):
+                self.compare()
+        finally:
             self.close_runner()
 
     def close_runner(self) -> None:
