@@ -8,7 +8,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class CompileProtos(BuildHookInterface):
+    """Compiles before hatchling looks at what there is to pack."""
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Makes protos/gen and adds it to the artifacts."""
         root = Path(self.root, "protos")
         sys.path.insert(0, str(root))
         from compile import compile_protos

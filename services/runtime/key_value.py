@@ -30,7 +30,7 @@ class Entry:
     revision: int
 
 
-class WrongRevision(Exception):  # noqa: N818 - what happens in a race is not an error
+class WrongRevision(Exception):
     """The key's revision is not the one the write named; nothing was stored."""
 
     def __init__(self, key: str) -> None:

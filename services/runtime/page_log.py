@@ -34,7 +34,7 @@ NO_MESSAGE = frozenset({10037, 10043})
 """JetStream's numbers for: no message found; sequence or subject not found."""
 
 
-class WrongLastSequence(Exception):  # noqa: N818 - what happens in a race is not an error
+class WrongLastSequence(Exception):
     """A slug's newest revision is not the one the batch was decided on; nothing was stored."""
 
     def __init__(self, slug: str) -> None:

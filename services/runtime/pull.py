@@ -36,7 +36,7 @@ TERM: Final = b"+TERM"
 IN_PROGRESS: Final = b"+WPI"
 
 
-class ConsumerGone(Exception):  # noqa: N818 - somebody deleted it, which may be right
+class ConsumerGone(Exception):
     """The consumer does not exist any more."""
 
 
