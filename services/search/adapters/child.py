@@ -89,7 +89,7 @@ class Child:
         async with self._starting:
             if self._closed:
                 raise _died(self._role, "it was closed")
-            if self._writer is None or self._replies is None or self._replies.done():
+            if self._writer is None:
                 await self._start()
             assert self._writer is not None
             if self._idle is not None:
@@ -128,6 +128,10 @@ class Child:
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
+            # Before anything is awaited: a call made from now on must start another.
+            writer, self._writer = self._writer, None
+            if writer is not None:
+                writer.close()
             self._fail_waiting()
             if self._process is not None:
                 await asyncio.to_thread(_reap, self._process)

@@ -21,7 +21,7 @@ OPEN_RETRY_SECONDS = 0.1
 
 
 class EdgeIndex:
-    """One collection in one folder. When the child died, the next call starts another and opens the folder again."""
+    """One collection in one folder. When the child died, the next call starts another, which opens the folder again."""
 
     def __init__(
         self, child: Child, folder: Path, dimension: int, *, open_seconds_max: float = OPEN_SECONDS_MAX
@@ -30,26 +30,15 @@ class EdgeIndex:
         self._folder = str(folder)
         self._dimension = dimension
         self._open_seconds_max = open_seconds_max
-        self._opened_in: int | None = None
 
     async def open(self) -> None:
-        """Open or create the collection.
+        """Open or create the collection now, so that a refusal comes now; else the first call does it.
 
         Raises:
             NotReady: Another process has it and keeps it.
             Unavailable: It cannot be read.
         """
-        deadline = asyncio.get_running_loop().time() + self._open_seconds_max
-        while True:
-            try:
-                await self._child.call("open", self._folder, self._dimension)
-            except NotReady:
-                if asyncio.get_running_loop().time() > deadline:
-                    raise
-                await asyncio.sleep(OPEN_RETRY_SECONDS)
-            else:
-                self._opened_in = self._child.pid
-                return
+        await self._call("open")
 
     async def missing(self, states: Sequence[VectorState]) -> list[str]:
         """See `VectorIndex.missing`."""
@@ -85,11 +74,16 @@ class EdgeIndex:
 
     async def close(self) -> None:
         """See `VectorIndex.close`."""
-        if self._opened_in is not None and self._opened_in == self._child.pid:
+        if self._child.pid is not None:
             await self._child.call("close", self._folder)
-        self._opened_in = None
 
     async def _call(self, method: str, *arguments: Any) -> Any:  # noqa: ANN401 - each method has its own values
-        if self._opened_in is None or self._opened_in != self._child.pid:
-            await self.open()
-        return await self._child.call(method, self._folder, *arguments)
+        """The child opens the collection when it has not: each call names it, so a new child needs no telling."""
+        deadline = asyncio.get_running_loop().time() + self._open_seconds_max
+        while True:
+            try:
+                return await self._child.call(method, self._folder, self._dimension, *arguments)
+            except NotReady:
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+            await asyncio.sleep(OPEN_RETRY_SECONDS)

@@ -75,7 +75,7 @@ class Answer:
     cut: bool
 
 
-class LeftOut(Exception):  # noqa: N818 - not an error: a part of the answer
+class LeftOut(Exception):
     """A retriever has no answer, and why."""
 
 

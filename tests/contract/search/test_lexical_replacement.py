@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import HealthCheck, given, settings
 
 from services.domain.records import PageId, PageRecord
 from services.search.documents import slug_state
 from services.search.ports import LexicalIndex
 from services.search.values import PageOrder, Retriever
 from tests.contract.search.engines import OpenLexical
-from tests.contract.search.histories import Held, History, deliver, expected, histories
+from tests.contract.search.histories import (
+    AFTER_EVERYTHING,
+    SLUGS,
+    Held,
+    History,
+    as_page_record,
+    deliver,
+    expected,
+    histories,
+)
 from tests.contract.search.pages import EVERYTHING, PARSER, state
 
 
@@ -32,30 +42,29 @@ async def contents(index: LexicalIndex) -> dict[str, object]:
     return {"rows": listed.rows, "pages": await index.pages(ids, EVERYTHING), "passages": passages}
 
 
-@settings(max_examples=12, deadline=None)
-@given(history=histories())
+@pytest.fixture
+async def rebuilt(open_lexical: OpenLexical, tmp_path: Path) -> AsyncIterator[LexicalIndex]:
+    """An index of the same engine that is given the newest record of each slug, once."""
+    async with open_lexical(tmp_path / "rebuilt") as index:
+        yield index
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=histories(16, 50))
 async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(
-    open_lexical: OpenLexical, history: History
+    lexical: LexicalIndex, rebuilt: LexicalIndex, history: History
 ) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        async with (
-            open_lexical(Path(folder) / "one") as index,
-            open_lexical(Path(folder) / "rebuilt") as rebuilt,
-        ):
+    async def apply(records: list[PageRecord]) -> None:
+        await lexical.apply([slug_state(record, PARSER) for record in records])
 
-            async def apply(records: list[PageRecord]) -> None:
-                await index.apply([slug_state(record, PARSER) for record in records])
-
-            async def died() -> None:
-                """Applying is one step here; the death of a process is tried in its own test."""
-
-            log = await deliver(history, apply, died)
-            assert await held(index) == expected(log)
-            newest = [log.newest(slug) for slug in sorted(log.kept)]
-            from tests.contract.search.histories import as_page_record
-
-            await rebuilt.apply([slug_state(as_page_record(one), PARSER) for one in newest if one])
-            assert await contents(index) == await contents(rebuilt)
+    log = await deliver(history, apply)
+    assert await held(lexical) == expected(log)
+    newest = [log.newest(slug) for slug in sorted(log.kept)]
+    await rebuilt.apply([slug_state(as_page_record(one), PARSER) for one in newest if one])
+    assert await contents(lexical) == await contents(rebuilt)
+    for index in (lexical, rebuilt):
+        await index.apply([state(slug, None, AFTER_EVERYTHING) for slug in SLUGS])
+        assert await held(index) == set()
 
 
 async def test_a_second_put_replaces_every_passage_of_the_first(lexical: LexicalIndex) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 from services.domain.errors import NotReady
@@ -18,7 +17,16 @@ from services.search.documents import vector_state
 from services.search.ports import VectorIndex
 from services.search.values import PASSAGES_PER_PAGE_MAX, PageFilter, VectorState, date_code
 from tests.contract.search.engines import OpenVectors
-from tests.contract.search.histories import Held, History, as_page_record, deliver, expected, histories
+from tests.contract.search.histories import (
+    AFTER_EVERYTHING,
+    SLUGS,
+    Held,
+    History,
+    as_page_record,
+    deliver,
+    expected,
+    histories,
+)
 from tests.contract.search.pages import EVERYTHING, PARSER, record, within
 
 DIMENSION = 16
@@ -73,8 +81,8 @@ async def test_the_hits_are_those_of_an_exact_scan(open_vectors: OpenVectors, tm
     many = rng.standard_normal((600, 64)).astype(np.float32)
     many /= np.linalg.norm(many, axis=1, keepdims=True)
     async with open_vectors(tmp_path, 64) as index:
-        for start in range(0, len(many), 250):
-            states = [vstate(f"p/{n}", f"text {n}", n + 1) for n in range(start, start + 250)]
+        for start in range(0, len(many), 200):
+            states = [vstate(f"p/{n}", f"text {n}", n + 1) for n in range(start, start + 200)]
             await index.apply(states, {hash_of(one): many[start + n] for n, one in enumerate(states)})
         found = 0
         for query in range(20):
@@ -187,26 +195,20 @@ async def test_an_older_revision_that_comes_late_changes_nothing(vectors: Vector
     assert await vectors.count(EVERYTHING) == 0
 
 
-@settings(max_examples=3, deadline=None)
-@given(history=histories(20, 60))
-async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(
-    open_vectors: OpenVectors, history: History
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        async with open_vectors(Path(folder), DIMENSION) as index:
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(history=histories(16, 50))
+async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(vectors: VectorIndex, history: History) -> None:
+    async def apply_records(records: list[PageRecord]) -> None:
+        await apply(vectors, [vector_state(one, PARSER) for one in records])
 
-            async def apply_records(records: list[PageRecord]) -> None:
-                await apply(index, [vector_state(one, PARSER) for one in records])
-
-            async def died() -> None:
-                """The death of a process is tried in its own test."""
-
-            log = await deliver(history, apply_records, died)
-            newest = [as_page_record(one) for one in map(log.newest, log.kept) if one]
-            states = [vector_state(one, PARSER) for one in newest]
-            with_text = {one.page.page_id for one in states if one.page and one.passages}
-            assert await held(index) == {row for row in expected(log) if row[1] in with_text}
-            assert await index.count(EVERYTHING) == sum(len(one.passages) for one in states)
+    log = await deliver(history, apply_records)
+    newest = [as_page_record(one) for one in map(log.newest, log.kept) if one]
+    states = [vector_state(one, PARSER) for one in newest]
+    with_text = {one.page.page_id for one in states if one.page and one.passages}
+    assert await held(vectors) == {row for row in expected(log) if row[1] in with_text}
+    assert await vectors.count(EVERYTHING) == sum(len(one.passages) for one in states)
+    await apply(vectors, [vstate(slug, None, AFTER_EVERYTHING) for slug in SLUGS])
+    assert await vectors.count(EVERYTHING) == 0
 
 
 async def test_what_was_applied_is_there_after_closing_and_opening(open_vectors: OpenVectors, tmp_path: Path) -> None:

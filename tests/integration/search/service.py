@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from brain.v1 import search_service_pb2 as pb
 from brain.v1 import search_service_pb2_grpc
 from services.domain.context import OperationContext, Scope, local_context
 from services.domain.parser import PageParser, content_hash
@@ -91,3 +92,13 @@ async def put(
 async def asking(caller: OperationContext = LOCAL, seconds: float = 20.0) -> AsyncIterator[None]:
     with operation(caller, timeout_seconds=seconds):
         yield
+
+
+async def embedded(service: Service, revision: int) -> pb.GetSearchProgressResponse:
+    """Waits until everything up to a revision has its vectors."""
+    async with asking(seconds=60):
+        progress = await service.stub.GetProgress(
+            pb.GetSearchProgressRequest(min_revision=revision, embedded=True), timeout=60
+        )
+    assert progress.reached, progress
+    return progress

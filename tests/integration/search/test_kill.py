@@ -71,7 +71,8 @@ def vectors_of(revision: int) -> list[VectorState]:
 async def test_vectors_survive_kill_9_of_their_process(tmp_path: Path) -> None:
     child = Child("vectors", {"models": str(tmp_path / "models")})
     index = EdgeIndex(child, tmp_path / "collection", 8)
-    applied = 0
+    applied, goal = 0, 0
+    there = asyncio.Event()
 
     async def apply(revision: int) -> None:
         states = vectors_of(revision)
@@ -83,13 +84,15 @@ async def test_vectors_survive_kill_9_of_their_process(tmp_path: Path) -> None:
         for revision in range(applied + 1, applied + 1_000):
             await apply(revision)
             applied = revision
+            if applied >= goal:
+                there.set()
 
     async with asyncio.timeout(60):
         for round_ in range(KILLS):
             goal = applied + 3
+            there.clear()
             working = asyncio.create_task(work())
-            while applied < goal and not working.done():
-                await asyncio.sleep(PLACES_SECONDS[1])
+            await there.wait()
             await asyncio.sleep(PLACES_SECONDS[round_])
             assert child.pid is not None
             os.kill(child.pid, signal.SIGKILL)

@@ -12,17 +12,7 @@ import pytest
 
 from brain.v1 import search_service_pb2 as pb
 from services.runtime.bus import Bus
-from tests.integration.search.service import LOCAL, REMOTE, Service, asking, put, running, settings_for
-
-
-async def embedded(service: Service, revision: int) -> pb.GetSearchProgressResponse:
-    """Waits until everything up to a revision has its vectors."""
-    async with asking(seconds=60):
-        progress = await service.stub.GetProgress(
-            pb.GetSearchProgressRequest(min_revision=revision, embedded=True), timeout=60
-        )
-    assert progress.reached, progress
-    return progress
+from tests.integration.search.service import LOCAL, REMOTE, Service, asking, embedded, put, running, settings_for
 
 
 async def dense(service: Service, query: str) -> list[pb.PassageHit]:

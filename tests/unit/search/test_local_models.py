@@ -21,8 +21,13 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
-    return Models(str(tmp_path_factory.mktemp("models")))
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def models(cache: Path) -> Models:
+    return Models(str(cache))
 
 
 def test_unpacked_use_gives_the_vectors_of_the_package(models: Models) -> None:
@@ -33,7 +38,7 @@ def test_unpacked_use_gives_the_vectors_of_the_package(models: Models) -> None:
 
 @pytest.mark.parametrize("model", sorted(DIMENSIONS))
 def test_any_text_has_a_normal_vector(models: Models, model: str) -> None:
-    for texts in ([], [""], ["\0", " "], ["x" * 100_000], ["\ud7ff", "a\nb\tc", *TEXTS]):
+    for texts in ([], [""], ["\0", " "], ["x" * 10_000], ["\ud7ff", "a\nb\tc"]):
         vectors = models.embed(model, texts, Purpose.QUERY)
         assert vectors.shape == (len(texts), DIMENSIONS[model])
         assert vectors.dtype == np.float32
@@ -47,9 +52,9 @@ def test_like_meaning_is_near_in_both_languages(models: Models, model: str) -> N
     assert float(query @ near) > float(query @ far)
 
 
-def test_the_folder_is_used_again(tmp_path: Path) -> None:
-    first = Models(str(tmp_path)).embed("use", ["same"], Purpose.QUERY)
-    made = sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
-    second = Models(str(tmp_path)).embed("use", ["same"], Purpose.QUERY)
+def test_the_unpacked_folder_is_used_again(models: Models, cache: Path) -> None:
+    first = models.embed("use", ["same"], Purpose.QUERY)
+    made = sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*"))
+    second = Models(str(cache)).embed("use", ["same"], Purpose.QUERY)
     assert np.array_equal(first, second)
-    assert made == sorted((path, path.stat().st_mtime_ns) for path in tmp_path.rglob("*"))
+    assert made == sorted((path, path.stat().st_mtime_ns) for path in cache.rglob("*"))
