@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from services.domain.link_types import (
@@ -28,7 +29,7 @@ _ADVERB = (
     r"these\s+days|at\s+the\s+time)"
 )
 _TITLE = (
-    r"(?:CEO|CTO|COO|CFO|CMO|CRO|CPO|CIO|chief\s+[a-z]+(?:\s+officer)?|(?:vice\s+)?president|VP(?:\s+of\s+\w+)?|"
+    r"(?:ceo|cto|coo|cfo|cmo|cro|cpo|cio|chief\s+[a-z]+(?:\s+officer)?|(?:vice\s+)?president|vp(?:\s+of\s+\w+)?|"
     r"head\s+of\s+[\w-]+(?:\s+[\w-]+)?|heads?\s+up|director\s+of\s+\w+|"
     r"(?:[a-z]+\s+){0,2}(?:partner|principal|director|engineer|designer|analyst|developer|scientist|researcher|manager|"
     r"lead|chair(?:man|woman|person)?|employee|associate|staff|intern|architect|consultant|lawyer|accountant))"
@@ -166,12 +167,16 @@ _VERBS = (
         r"dialed\s+in|went\s+to(?=\s+(?:the\s+)?MARK)|spoke\s+at".replace("MARK", MARK),
     ),
 )
-_PATTERNS = tuple(re.compile(f"(?<![\\w-])(?:{verb.pattern})(?!\\w)", re.IGNORECASE) for verb in _VERBS)
+_PATTERNS = tuple(re.compile(f"(?<![\\w-])(?:{verb.pattern})(?!\\w)") for verb in _VERBS)
+"""Of folded text: `re` passes over a letter that cannot begin a word much faster when it need not fold it."""
 _TRIGGERS = {
     word: tuple(order for order, verb in enumerate(_VERBS) if word in verb.words.split())
     for word in " ".join(verb.words for verb in _VERBS).split()
 }
+_TRIGGER_WORDS = frozenset(_TRIGGERS)
 _LATIN_WORD = re.compile("[a-z]+")
+_FOLDED_LETTERS = (("\u0130", "i"), ("\u0131", "i"), ("\u017f", "s"))
+"""Letters that are equal to an ASCII letter but for case, and would not become one."""
 _REACH_BACK, _REACH_ON = 64, 120
 """How far before and after its word a verb's pattern may reach, in characters."""
 
@@ -190,10 +195,16 @@ _LATER_SUBJECT_LINKS = re.compile(
     re.IGNORECASE,
 )
 """A later verb has links for its subject only when they begin a clause; else it shares that of the verb before."""
-_ADVERBS = re.compile(rf"(?:\b{_ADVERB}\b[\s,]*+)++\Z", re.IGNORECASE)
+_ADVERBS = re.compile(rf"(?:\b{_ADVERB}\b[\s,]*+)++\Z")
+_ADVERB_ENDS = (
+    *"has have had is are was were been being be 's also later then once previously formerly originally".split(),
+    *"recently first both each all jointly together already now still currently since briefly subsequently".split(),
+    *"eventually soon himself herself themselves who so again just early only personally therefore actively".split(),
+    *"reportedly a an the that days time 0 1 2 3 4 5 6 7 8 9".split(),
+)
+"""How the last of some adverbs ends; most texts end in none, and `_ADVERBS` is not tried at each of their letters."""
 _CLAUSE = re.compile(
-    r"[,;:.!?—–()|]|\b(?:and|but|then|who|which|that|where|while|because|when|though|although|so)\b|\s-\s",
-    re.IGNORECASE,
+    r"[,;:.!?—–()|]|\b(?:and|but|then|who|which|that|where|while|because|when|though|although|so)\b|\s-\s"
 )
 _STOP = re.compile(
     r"[.;:—–|]|,|\b(?:who|which|that|where|when|while|because|but|after|before|until|"
@@ -211,6 +222,13 @@ _NEGATION = re.compile(
     r"won't|couldn't|wouldn't)\b[^.;,]{0,40}\Z",
     re.IGNORECASE,
 )
+_NEGATING = re.compile(
+    r"n|not|never|cannot|nobody|no|none|neither|declin.*|refus.*|considers?|considered|considering|might|may|could|would|"
+    r"should|will|plan(?:s|ned|ning)?|hop(?:es?|ed|ing)|want(?:s|ed)?|tr(?:y|ies|ied)|almost|nearly|rumou?r.*|without|if|"
+    r"whether|instead|rather|den(?:y|ies|ied)|going|about|passed|turned|thinks?|thought|asked|invited|like|allegedly|"
+    r"absent|regrets|apologi[sz]ed|didn|doesn|don|isn|wasn|weren|hasn|haven|won|couldn|wouldn"
+)
+"""The first word of what `_NEGATION` finds; most sentences hold none, and nothing in them is negated."""
 _HOLLOW = re.compile(  # What may follow a verb whose object is the page, unsaid or as a pronoun.
     r"\s*(?:(?:in|into|at|for|to|of)\s+)?(?:\Z|[.,;:!?)(|—–]|\d|[£$€]|(?:it|us|them|here|"
     r"there|both)\b|(?:the|this|our|its|their|a|an|his|her|borrowed)\b|"
@@ -270,42 +288,79 @@ def english(sentence: str, setting: Setting) -> Iterator[Stated]:
     """The relations an English sentence states; none when it asks."""
     if sentence.rstrip(" \t\n\"'”)").endswith("?"):
         return
+    text = _English(sentence)
     carried: Party = PAGE
-    words = [(match[0], match.start()) for match in _LATIN_WORD.finditer(sentence.lower())]
-    verbs = _verbs(sentence, words)
+    verbs = _verbs(text)
     for number, (verb, match) in enumerate(verbs):
-        subject = _subject(sentence, match.start(), setting, carried, first=number == 0)
+        subject = _subject(text, match.start(), setting, carried, first=number == 0)
         carried = subject
-        if _negated(sentence, match.start()) and not match[0].lower().startswith("no longer"):
+        if _negated(text, match.start()) and not match[0].startswith("no longer"):
             continue
         end = verbs[number + 1][1].start() if number + 1 < len(verbs) else len(sentence)
         target = _target(sentence, match.end(), end, verb, setting, subject)
         link_type = verb.link_type
         if link_type == WORKS_AT and _UNTIL.match(sentence, match.end() + 1):
             link_type = WORKED_AT
-        if link_type == WORKED_AT and match[0].lower().startswith("worked") and _is_ongoing(sentence, match):
+        if link_type == WORKED_AT and match[0].startswith("worked") and _is_ongoing(sentence, match):
             link_type = WORKS_AT
-        if setting.role is Role.GATHERING and match[0].lower().startswith("joined"):
+        if setting.role is Role.GATHERING and match[0].startswith("joined"):
             link_type = ATTENDED
         if verb.frame == "active":
             yield Stated(link_type=link_type, subject=subject, object=target)
         else:
             yield Stated(link_type=link_type, subject=target, object=subject)
-    if any(word in _ROLE_WORDS for word, _ in words):
-        yield from _roles(sentence, setting)
+    if not _ROLE_WORDS.isdisjoint(text.words):
+        yield from _roles(text, setting)
 
 
-def _verbs(sentence: str, words: list[tuple[str, int]]) -> list[tuple[_Verb, re.Match[str]]]:
+class _English:
+    """A sentence, the same folded letter by letter, and its words, folded."""
+
+    __slots__ = ("folded", "negating", "sentence", "words")
+
+    def __init__(self, sentence: str) -> None:
+        self.sentence = sentence
+        self.folded = _letters_folded(sentence)
+        self.words: list[str] = _LATIN_WORD.findall(self.folded)
+        self.negating: bool | None = None
+        """Whether any word can negate; None until it is asked."""
+
+    def places(self, word: str) -> tuple[int, int]:
+        """Where one of its words begins first and last."""
+        folded = self.folded
+        places: list[int] = []
+        position = folded.find(word)
+        while position >= 0:
+            end = position + len(word)
+            if not ("a" <= folded[position - 1 : position] <= "z" or "a" <= folded[end : end + 1] <= "z"):
+                places.append(position)
+            position = folded.find(word, end)
+        return places[0], places[-1]
+
+
+def _letters_folded(text: str) -> str:
+    for letter, folded in _FOLDED_LETTERS:
+        if letter in text:
+            text = text.replace(letter, folded)
+    return text.lower()
+
+
+def _verbs(text: _English) -> list[tuple[_Verb, re.Match[str]]]:
     """The verbs of a sentence in order, none inside another; of two at one place the first of the table."""
+    triggers = _TRIGGER_WORDS.intersection(text.words)
+    if not triggers:
+        return []
     reach: dict[int, tuple[int, int]] = {}
-    for word, position in words:
-        for order in _TRIGGERS.get(word, ()):
-            reach[order] = reach[order][0] if order in reach else max(0, position - _REACH_BACK), position + _REACH_ON
+    for word in triggers:
+        first, last = text.places(word)
+        for order in _TRIGGERS[word]:
+            begin, end = reach.get(order, (len(text.folded), 0))
+            reach[order] = min(begin, max(0, first - _REACH_BACK)), max(end, last + _REACH_ON)
     found = sorted(
         (
             (match.start(), order, match)
             for order, (begin, end) in reach.items()
-            for match in _PATTERNS[order].finditer(sentence, begin, end)
+            for match in _PATTERNS[order].finditer(text.folded, begin, end)
         ),
         key=lambda entry: entry[:2],
     )
@@ -316,17 +371,25 @@ def _verbs(sentence: str, words: list[tuple[str, int]]) -> list[tuple[_Verb, re.
     return kept[:VERBS_MAX]
 
 
-def _negated(sentence: str, position: int) -> bool:
-    return _NEGATION.search(sentence, max(0, position - 80), position) is not None
+def _negated(text: _English, position: int) -> bool:
+    if text.negating is None:
+        text.negating = any(map(_negates, text.words))
+    return text.negating and _NEGATION.search(text.sentence, max(0, position - 80), position) is not None
 
 
-def _roles(sentence: str, setting: Setting) -> Iterator[Stated]:
+@lru_cache(maxsize=4096)  # The words of some hundred pages; sentences repeat few others.
+def _negates(word: str) -> bool:
+    return _NEGATING.fullmatch(word) is not None
+
+
+def _roles(text: _English, setting: Setting) -> Iterator[Stated]:
     """Relations stated by nouns alone: `X is head of data`, `X's founder`, `CEO X`."""
+    sentence = text.sentence
     for pattern in (_IS_ROLE, _POSSESSIVE, _ROLE_LABEL):
         for match in pattern.finditer(sentence):
             at = match.start() if pattern is not _ROLE_LABEL else sentence.index(MARK, match.end())
             links = run_after(sentence, at, _SEPARATOR) if pattern is _ROLE_LABEL else (sentence.count(MARK, 0, at),)
-            if _negated(sentence, match.start()):
+            if _negated(text, match.start()):
                 continue
             groups = match.groupdict()
             for group, link_type in (
@@ -338,22 +401,27 @@ def _roles(sentence: str, setting: Setting) -> Iterator[Stated]:
                 if not groups.get(group):
                     continue
                 if pattern is _POSSESSIVE:
-                    owner = _subject(sentence, at, setting, PAGE, first=True)
+                    owner = _subject(text, at, setting, PAGE, first=True)
                     former = link_type == WORKS_AT and groups.get("former")
                     yield Stated(link_type=WORKED_AT if former else link_type, subject=owner, object=links)
                 else:
                     yield Stated(link_type=link_type, subject=links, object=PAGE)
 
 
-def _subject(sentence: str, verb: int, setting: Setting, carried: Party, *, first: bool) -> Party:
+def _subject(text: _English, verb: int, setting: Setting, carried: Party, *, first: bool) -> Party:
     """Who a verb is said of: the words right before it, else the subject carried over a conjunction."""
-    before = sentence[max(0, verb - 400) : verb]
-    shift = verb - len(before)
-    links = (_SUBJECT_LINKS if first else _LATER_SUBJECT_LINKS).search(before)
-    if links and MARK in links[0]:
-        return run_before(sentence, shift + before.rindex(MARK) + 1, _SEPARATOR)
-    bare = _ADVERBS.sub("", before.rstrip())
-    stops = list(_CLAUSE.finditer(bare))
+    sentence = text.sentence
+    shift = max(0, verb - 400)
+    before = sentence[shift:verb]
+    if MARK in before:
+        links = (_SUBJECT_LINKS if first else _LATER_SUBJECT_LINKS).search(before)
+        if links and MARK in links[0]:
+            return run_before(sentence, shift + before.rindex(MARK) + 1, _SEPARATOR)
+    bare = before.rstrip()
+    folded = text.folded[shift : shift + len(bare)]
+    if _without_comma(folded).endswith(_ADVERB_ENDS) and (adverbs := _ADVERBS.search(folded)):
+        bare, folded = bare[: adverbs.start()], folded[: adverbs.start()]
+    stops = list(_CLAUSE.finditer(folded))
     clause = bare[stops[-1].end() :].strip() if stops else bare.strip()
     if not clause:
         offset = marks_before(sentence, shift)
@@ -368,6 +436,12 @@ def _subject(sentence: str, verb: int, setting: Setting, carried: Party, *, firs
         if len(words) >= count and setting.is_page(" ".join(words[-count:])):
             return PAGE
     return None
+
+
+def _without_comma(text: str) -> str:
+    while text.endswith(","):
+        text = text.rstrip(",").rstrip()
+    return text
 
 
 def _before_clause(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 from services.domain.frontmatter import Frontmatter
@@ -18,7 +17,7 @@ from services.domain.link_types_english import english
 from services.domain.markdown import Layout, plain_words
 from services.domain.names import name_key
 from services.domain.page import Finding, LinkProvenance, LinkReference
-from services.domain.relations import MENTIONS, FieldLink, Role, allows, field_link, role_of_name, role_of_type
+from services.domain.relations import MENTIONS, FieldLink, allows, field_link, role_of_name, role_of_type
 from services.domain.slugs import fold_slug
 
 LINKS_MAX = 2_000
@@ -42,17 +41,24 @@ _DEFINITION = re.compile(r"^ {0,3}\[([^\[\]\n^]{1,256})\]:[ \t]+(\S{1,1024})", r
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{1,20}://[^\s<>\])}]+|[\w.+-]+@[\w-]+\.[\w.-]+")
 _BARE = re.compile(r"(?<![\w/.\\@#:~%=&+\-])[^\W\d_][\w-]*+(?:/[\w-]++(?:\.[\w-]++)*+)++(?!/)")
 _SLUGGISH = re.compile(r"[a-z][a-z0-9_-]*(?:/[a-z0-9_]+)*/[a-z0-9]+(?:-[a-z0-9]+)+")
-_SENTENCE_END = re.compile(
-    r"[.!?](?<!\bMr\.)(?<!\bDr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bCo\.)(?<!\bvs\.)(?<!\bMrs\.)(?<!\bInc\.)"
-    r"(?<!\bLtd\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"'”’)\]]*(?=\s|\Z)|[。！？][”’」』）)]*"
-    r"|\n(?=[ \t]*\n|[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s|[^\n:：\ue000]{1,40}[:：]))"
+_SENTENCE_END = re.compile(  # The class comes first so that `re` runs over everything else at once.
+    r"[.!?。！？\n](?:(?<=[.!?])(?<!\bMr\.)(?<!\bDr\.)(?<!\bMs\.)(?<!\bSt\.)(?<!\bNo\.)(?<!\bCo\.)(?<!\bvs\.)"
+    r"(?<!\bMrs\.)(?<!\bInc\.)(?<!\bLtd\.)(?<!\be\.g\.)(?<!\bi\.e\.)[\"'”’)\]]*(?=\s|\Z)"
+    r"|(?<=[。！？])[”’」』）)]*"
+    r"|(?<=\n)(?=[ \t]*\n|[ \t>]*(?:[-*+|#]|\d{1,3}[.)]\s|[^\n:：\ue000]{1,40}[:：])))"
 )
+_SENTENCE_MARK = re.compile(r"[.!?。！？\n]")
+"""What each match of _SENTENCE_END begins with."""
 _LABEL = re.compile(
     rf"[ \t>|]*(?:[-*+][ \t]+|\d{{1,3}}[.)][ \t]+)?(?:\*\*|__|\*|_)?([^\n:：*_|{MARK}]{{1,40}}?)(?:\*\*|"
     rf"__|\*|_)?[ \t]*(?:[:：]|\|)(?:\*\*|__)?"
 )
 _CJK = re.compile("[\u3400-\u9fff]")
 _LISTED = re.compile(rf"[ \t>]*(?:[-*+]|\d{{1,3}}[.)])[ \t]+[^{MARK}\n]{{0,3}}{MARK}")
+
+
+_MENTIONED = ((MENTIONS, False),)
+"""The meaning of a link whose sentence states none."""
 
 
 class _Found(NamedTuple):
@@ -179,55 +185,69 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     role = role_of_type(about.type)
     setting = setting_of(role, (about.title, *about.aliases))
     text, starts = _marked(layout.prose, found)
-    ends = _sentence_ends(text, starts)
     line, position = 1, 0
-    first = sentences = 0
-    while first < len(found):
-        sentences += 1
-        end = ends[min(bisect_right(ends, starts[first]), len(ends) - 1)]
-        begin = max(layout.start, ends[index - 1] if (index := bisect_right(ends, starts[first])) else 0)
-        last = bisect_left(starts, end, first)
-        last = max(last, first + 1)
+    for sentences, (first, last, begin, end) in enumerate(_sentences(text, starts)):
+        begin = max(layout.start, begin)
         group = found[first:last]
-        sentence = text[begin:end]
-        roles = [role_of_name(link.target.name) for link in group]
-        meanings = _meanings(sentence, roles, setting, layout, group[0].start) if sentences <= SENTENCES_MAX else []
+        meanings: list[TypedLink] = []
+        if setting.role in STATING_ROLES and sentences < SENTENCES_MAX:
+            meanings = _meanings(text[begin:end], group, setting, layout)
+        shown = max(0, begin - starts[first] + group[0].start), group[-1].end + max(0, end - starts[last - 1] - 1)
+        words = _reading(layout.text, *shown) if shown[1] - shown[0] <= 4 * CONTEXT_CHARACTERS_MAX else ""
         for number, link in enumerate(group):
             line += layout.text.count("\n", position, link.start)
             position = link.start
-            reference = LinkReference(
-                name=link.target.name,
-                source=link.target.source,
-                link_type=MENTIONS,
-                provenance=LinkProvenance.TEXT,
-                titled=link.target.titled,
-                display=link.target.display,
-                fragment=link.target.fragment,
-                embed=link.embed,
-                context=_context(
-                    layout.text, link, begin - starts[first] + group[0].start, group, end - starts[last - 1]
-                ),
-                line=line,
-            )
-            stated = [meaning for meaning in meanings if meaning.number == number]
-            for meaning in stated:
-                yield replace(reference, link_type=meaning.link_type, inward=meaning.inward)
-            if not stated:
-                yield reference
-        first = last
+            target = link.target
+            context = _context(words or _reading(layout.text, *_near(link, *shown)), target)
+            stated = [(m.link_type, m.inward) for m in meanings if m.number == number] if meanings else ()
+            for link_type, inward in stated or _MENTIONED:
+                yield LinkReference(
+                    name=target.name,
+                    source=target.source,
+                    link_type=link_type,
+                    provenance=LinkProvenance.TEXT,
+                    inward=inward,
+                    titled=target.titled,
+                    display=target.display,
+                    fragment=target.fragment,
+                    embed=link.embed,
+                    context=context,
+                    line=line,
+                )
 
 
-def _sentence_ends(text: str, starts: list[int]) -> list[int]:
-    """Where sentences end in the paragraphs that have marks, and where those paragraphs begin and end."""
-    ends: list[int] = []
-    after = 0
-    for start in starts:
+def _sentences(text: str, starts: list[int]) -> Iterator[tuple[int, int, int, int]]:
+    """The sentences with marks: number of the first mark and of the first after it, begin and end in the text.
+
+    Only what stands around marks is looked at: most of a page is in no sentence with a link.
+    """
+    backwards = text[::-1]
+    after = first = low = 0
+    while first < len(starts):
+        start = starts[first]
         if start >= after:
-            begin = max(after, text.rfind("\n\n", after, start))
+            low = max(after, text.rfind("\n\n", after, start))
             found = text.find("\n\n", start)
             after = found if found >= 0 else len(text)
-            ends += (begin, *(match.end() for match in _SENTENCE_END.finditer(text, begin, after)), after)
-    return ends
+        begin = low = _sentence_begin(text, backwards, low, start)
+        match = _SENTENCE_END.search(text, start, after)
+        end = match.end() if match else after
+        last = max(bisect_left(starts, end, first), first + 1)
+        yield first, last, begin, end
+        first, low = last, end
+
+
+def _sentence_begin(text: str, backwards: str, low: int, start: int) -> int:
+    """The last sentence end at or before the mark at `start`, but not before `low`."""
+    size = len(text)
+    high = start
+    while mark := _SENTENCE_MARK.search(backwards, size - high, size - low):
+        high = size - mark.end()
+        # The mark of the link is let in, so that what stands before it does not look like the end of the text.
+        match = _SENTENCE_END.match(text, high, start + 1)
+        if match:
+            return match.end()
+    return low
 
 
 def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
@@ -247,12 +267,9 @@ def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
     return "".join(pieces), starts
 
 
-def _meanings(
-    sentence: str, roles: list[Role | None], setting: Setting, layout: Layout, offset: int
-) -> list[TypedLink]:
-    if setting.role not in STATING_ROLES:
-        return []
-    label = _label(sentence, layout, offset)
+def _meanings(sentence: str, group: list[_Found], setting: Setting, layout: Layout) -> list[TypedLink]:
+    roles = [role_of_name(link.target.name) for link in group]
+    label = _label(sentence, layout, group[0].start)
     if label and setting.role in label.roles:
         sides = [(role, setting.role) if label.inward else (setting.role, role) for role in roles]
         return [
@@ -266,21 +283,31 @@ def _meanings(
 
 def _label(sentence: str, layout: Layout, offset: int) -> FieldLink | None:
     """What `Investors: A, B` says, or a list item under a heading `Investors`."""
-    match = _LABEL.match(sentence, sentence.rfind("\n", 0, sentence.find(MARK)) + 1)
-    if match:
-        return field_link(match[1])
+    mark = sentence.find(MARK)
+    begin = sentence.rfind("\n", 0, mark) + 1
+    lead = sentence[begin:mark]
+    if ":" in lead or "：" in lead or "|" in lead:
+        match = _LABEL.match(sentence, begin)
+        if match:
+            return field_link(match[1])
     return field_link(layout.heading_at(offset)) if _LISTED.match(sentence) else None
 
 
-def _context(text: str, link: _Found, begin: int, group: list[_Found], after: int) -> str:
+def _context(words: str, target: Target) -> str:
     """The sentence around a link as its reader sees it, or what of it is near the link."""
-    end = group[-1].end + max(0, after - 1)
-    begin = max(0, begin)
-    if end - begin > 4 * CONTEXT_CHARACTERS_MAX:
-        begin, end = max(begin, link.start - CONTEXT_CHARACTERS_MAX), min(end, link.end + CONTEXT_CHARACTERS_MAX)
-    words = " ".join(plain_words(text[begin:end]).split())
     if len(words) <= CONTEXT_CHARACTERS_MAX:
         return words
-    shown = link.target.display or link.target.name
-    at = max(0, words.find(shown) - CONTEXT_CHARACTERS_MAX // 2)
+    at = max(0, words.find(target.display or target.name) - CONTEXT_CHARACTERS_MAX // 2)
     return words[at : at + CONTEXT_CHARACTERS_MAX].strip()
+
+
+def _near(link: _Found, begin: int, end: int) -> tuple[int, int]:
+    """What of a span is near a link; all of it when it is short."""
+    if end - begin <= 4 * CONTEXT_CHARACTERS_MAX:
+        return begin, end
+    return max(begin, link.start - CONTEXT_CHARACTERS_MAX), min(end, link.end + CONTEXT_CHARACTERS_MAX)
+
+
+def _reading(text: str, begin: int, end: int) -> str:
+    """Some text on one line, as its reader sees it."""
+    return " ".join(plain_words(text[begin:end]).split())
