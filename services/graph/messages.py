@@ -161,8 +161,8 @@ def unresolved_position(text: str) -> UnresolvedPosition:
     Raises:
         InvalidArgument: `PAGE_TOKEN_INVALID` when it is none.
     """
-    (source, slug), ordinal = position_parts(text, 2)
-    return UnresolvedPosition(source, slug, ordinal)
+    (source, slug, made_by), ordinal = position_parts(text, 3)
+    return UnresolvedPosition(source, slug, made_by, ordinal)
 
 
 def position_parts(text: str, words: int) -> tuple[list[str], int]:

@@ -127,10 +127,14 @@ class LinkPosition(NamedTuple):
 
 
 class UnresolvedPosition(NamedTuple):
-    """Where a reference stands among the unresolved: by source, slug and place in its page."""
+    """Where a reference stands among the unresolved: by source, slug, maker and place there.
+
+    While a move or a late write is being applied, two pages may be held under one slug.
+    """
 
     source: str
     slug: str
+    made_by: str
     ordinal: int
 
 

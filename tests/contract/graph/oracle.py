@@ -144,7 +144,7 @@ class Oracle:
 
     def unresolved(self, viewer: Viewer) -> Sequence[object]:
         rows = [one for one in self.links(viewer) if one.far is None]
-        return sorted((*self.pages[one.maker].key, one.ordinal, bool(one.candidates)) for one in rows)
+        return sorted((*self.pages[one.maker].key, one.maker, one.ordinal, bool(one.candidates)) for one in rows)
 
     def resolve(self, name: str, source: str, viewer: Viewer) -> Sequence[object]:
         found = choose(self.candidates(source, name, viewer), name=name, titled=True, folder=None)

@@ -71,6 +71,21 @@ async def test_a_private_namesake_makes_a_name_ambiguous_only_for_who_sees_it(gr
     assert await graph.count_backlinks([pid("projects/atlas")], EVERYTHING) == [0]
 
 
+async def test_a_page_that_links_by_a_clear_name_and_by_one_clear_only_to_some_is_counted_once(
+    graph: GraphStore,
+) -> None:
+    await graph.apply(
+        [
+            page("note", link("projects/atlas"), link("atlas")),
+            page("projects/atlas"),
+            page("archive/atlas", private=True),
+        ]
+    )
+
+    assert await graph.count_backlinks([pid("projects/atlas")], WORLD) == [1]
+    assert await graph.count_backlinks([pid("projects/atlas")], EVERYTHING) == [1]
+
+
 async def test_a_page_that_becomes_private_disappears_and_comes_back_when_it_is_public_again(graph: GraphStore) -> None:
     await graph.apply([page("note", link("p/x")), page("p/x", link("note"))])
 

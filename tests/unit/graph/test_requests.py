@@ -74,7 +74,7 @@ async def test_a_name_with_a_colon_is_a_source_if_there_is_such_a_page_and_else_
 
 def test_positions_come_back_as_they_were() -> None:
     at_link = LinkPosition("founded", "公司/星河", "id", 3)
-    at_reference = UnresolvedPosition("default", "a/b", 0)
+    at_reference = UnresolvedPosition("default", "a/b", "id", 0)
 
     assert messages.link_position(messages.position_text(at_link)) == at_link
     assert messages.unresolved_position(messages.position_text(at_reference)) == at_reference

@@ -104,10 +104,12 @@ def count_backlinks(connection: sqlite3.Connection, page_ids: Sequence[PageId], 
     """See `GraphStore.count_backlinks`."""
     everything = viewer.private and viewer.sources is None
     seen = "1" if everything else f"EXISTS (SELECT 1 FROM pages f WHERE f.id = near AND {visible('f', viewer)})"
+    # Of a page that links here by two names, one may be in either column: it is counted in the first.
+    once = "NOT EXISTS (SELECT 1 FROM links k WHERE k.target = h.id AND k.inward = 0 AND k.maker = l.maker)"
     arriving = [
-        f"SELECT DISTINCT l.maker AS near FROM links l"
-        f" WHERE {column} = h.id AND l.inward = 0 AND near <> h.id AND {seen}"
-        for column in targets(viewer)
+        "SELECT DISTINCT l.maker AS near FROM links l"
+        f" WHERE {column} = h.id AND l.inward = 0 AND near <> h.id AND {seen} AND {once if place else '1'}"
+        for place, column in enumerate(targets(viewer))
     ]
     stated_here = f"""
         SELECT DISTINCT {target(viewer)} AS near FROM links l WHERE l.maker = h.id AND l.inward = 1

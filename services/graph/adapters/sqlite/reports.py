@@ -72,10 +72,10 @@ def list_unresolved(
     """See `GraphStore.list_unresolved`; candidates of ambiguous links are left to the caller."""
     statement = f"""
         SELECT {ambiguous(viewer)}, l.inward, l.ordinal, {LINK_COLUMNS}, {page_columns("m")}
-        {unresolved(viewer, makers)} AND (m.source, m.slug, l.ordinal) > (:source, :slug, :ordinal)
-        ORDER BY m.source, m.slug, l.ordinal LIMIT :limit
+        {unresolved(viewer, makers)} AND (m.source, m.slug, m.page_id, l.ordinal) > (:source, :slug, :made_by, :ordinal)
+        ORDER BY m.source, m.slug, m.page_id, l.ordinal LIMIT :limit
     """
-    start = after or UnresolvedPosition("", "", -1)
+    start = after or UnresolvedPosition("", "", "", -1)
     parameters: Parameters = {**parameters_of(viewer, makers), **start._asdict(), "limit": limit}
     found = []
     for row in connection.execute(statement, parameters):
@@ -86,7 +86,7 @@ def list_unresolved(
         ghost = ghost_of(link_row[2], link_row[3])
         ends = (ghost, maker) if inward else (maker, ghost)
         link = link_of(link_row, *ends, made_by=maker.page_id, ambiguous=bool(fits_several))
-        found.append((UnresolvedPosition(maker.source, maker.slug, ordinal), link))
+        found.append((UnresolvedPosition(maker.source, maker.slug, maker.page_id, ordinal), link))
     return found
 
 
