@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol
 from services.domain.page import LinkProvenance, LinkReference
 from services.domain.records import PageId, PageKey
 from services.graph.naming import NameKind
+from services.runtime.projection_store import ProjectionStore
 
 NO_PAGE = PageId("")
 
@@ -268,3 +269,11 @@ class GraphStore(Protocol):
     async def close(self) -> None:
         """Releases the store after running reads ended."""
         ...
+
+
+class GraphHolder(ProjectionStore, Protocol):
+    """The store of a projection that keeps a graph: what is filled from the log, and where reads are answered."""
+
+    @property
+    def graph(self) -> GraphStore:
+        """The graph."""

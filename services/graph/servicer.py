@@ -15,8 +15,7 @@ from services.domain.errors import NotReady
 from services.graph import messages
 from services.graph.app import reading, walks
 from services.graph.app.bounds import field_invalid, field_required
-from services.graph.consumer import GraphProjection
-from services.graph.ports import GraphStore, LinkPosition, UnresolvedPosition
+from services.graph.ports import GraphHolder, GraphStore, LinkPosition, UnresolvedPosition
 from services.runtime.calls import current_context, remaining_seconds
 from services.runtime.pages import decode_page_token, encode_page_token
 from services.runtime.projection import HostedProjection
@@ -36,7 +35,7 @@ UNREPORTED_MAX = 16
 class GraphServicer(graph_service_pb2_grpc.GraphServiceServicer):
     """`brain.v1.GraphService`. Errors are raised as they are; the interceptor gives them their status."""
 
-    def __init__(self, projection: HostedProjection[GraphProjection], *, engine: str) -> None:
+    def __init__(self, projection: HostedProjection[GraphHolder], *, engine: str) -> None:
         self._projection = projection
         self._engine = engine
 

@@ -10,6 +10,7 @@ from brain.v1 import graph_service_pb2_grpc
 from services.domain.errors import InvalidArgument
 from services.domain.parser import PageParser
 from services.graph.consumer import GraphProjection
+from services.graph.ports import GraphHolder
 from services.graph.servicer import GraphServicer
 from services.runtime.bus import Bus
 from services.runtime.process import Module
@@ -24,7 +25,7 @@ async def open_module(settings: Settings, bus: Bus, parser: PageParser) -> Async
     """The service as a process hosts it, with its own store and its own durable."""
     check_url(settings.graph_url)
 
-    async def open_store(store_id: str, folder: Path) -> GraphProjection:
+    async def open_store(store_id: str, folder: Path) -> GraphHolder:
         # Imported here, so that a process loads only the engine it uses.
         from services.graph.adapters.sqlite.store import SqliteGraphStore
 
