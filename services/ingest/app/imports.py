@@ -30,9 +30,11 @@ PATHS_MAX = 1_000_000
 PATH_CHARACTERS_MAX = 1_024
 FILES_PER_BATCH_MAX = 1_000
 IN_FLIGHT_MAX = 64
-"""Appends of one import that wait for their acknowledgement: enough to keep the disk busy, little enough for others."""
-LOOKUP_WINDOW = 512
-"""Records read at a time while slugs are planned; only their paths are kept."""
+"""Puts of one import under way: enough to keep the disk busy, little enough for the memory that large pages take."""
+FILES_AT_A_STRETCH = 8
+"""Files looked at before others get their turn: 2 to 3 ms."""
+LOOKUP_WINDOW = 64
+"""Records read at a time while slugs are planned: each may have 5 MB, of which only the path is kept."""
 SUFFIX_DIGITS = 8
 """Hex digits at the end of a slug that was kept apart from another."""
 SOURCE_KIND = "import"
@@ -83,16 +85,15 @@ class ImportRun:
             raise field_invalid(
                 "batch.files", len(files), f"has more than {FILES_PER_BATCH_MAX} files", "Send smaller batches."
             )
-        requests = [await self._request(file) for file in files]
-        ready = [request for request in requests if isinstance(request, _Ready)]
-        newest = await self.writes.pages.log.newest_of([r.request.key for r in ready])
-        known = dict(zip((r.request.key for r in ready), newest, strict=True))
+        requests: list[_Ready | ImportResult] = []
+        for number, file in enumerate(files):
+            if number % FILES_AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # other callers' turn
+            requests.append(await self._request(file))
         gate = asyncio.Semaphore(IN_FLIGHT_MAX)
         async with asyncio.TaskGroup() as tasks:
             running = [
-                tasks.create_task(self._put(gate, request, known[request.request.key]))
-                if isinstance(request, _Ready)
-                else request
+                tasks.create_task(self._put(gate, request)) if isinstance(request, _Ready) else request
                 for request in requests
             ]
         outcomes = [task.result() if isinstance(task, asyncio.Task) else task for task in running]
@@ -145,18 +146,18 @@ class ImportRun:
         self.used.add(wish.slug)
         return wish
 
-    async def _put(
-        self, gate: asyncio.Semaphore, ready: _Ready, current: PageRecord | None
-    ) -> ImportResult | BrainError:
+    async def _put(self, gate: asyncio.Semaphore, ready: _Ready) -> ImportResult | BrainError:
         """Puts one file: over a revision that came from the same path, never over what somebody else wrote.
 
         An error that is not the file's is returned, so that the files beside it are through before it is raised.
         """
-        request = ready.request
-        if current is not None and current.live and current.provenance.path == request.provenance.path:
-            request = replace(request, if_revision=current.revision)
+        current: PageRecord | None = None
         try:
             async with gate:
+                request = ready.request
+                current = await self.writes.pages.log.newest(request.key)
+                if current is not None and current.live and current.provenance.path == request.provenance.path:
+                    request = replace(request, if_revision=current.revision)
                 reply = await self.writes.write_known(self.ctx, request, current)
         except (Unavailable, DeadlineExceeded) as error:
             return error
@@ -206,7 +207,9 @@ async def begin_import(
         raise field_invalid("header.paths", len(paths), f"has more than {PATHS_MAX} paths", "Import folder by folder.")
     valid = [path for path in dict.fromkeys(paths) if path_problem(path) is None]
     held = await _held(writes, source, valid)
-    plan = {p.path: p for p in plan_slugs([(path, None) for path in valid if path not in held.moved], held.taken)}
+    announced = [(path, None) for path in valid if path not in held.moved]
+    # In a thread: for a million paths it takes a minute, in which others want their replies.
+    plan = {planned.path: planned for planned in await asyncio.to_thread(plan_slugs, announced, held.taken)}
     plan |= {path: PlannedSlug(path, slug, None) for path, slug in held.moved.items()}
     used = {planned.slug for planned in plan.values()}
     return ImportRun(writes=writes, ctx=ctx, source=source, import_id=import_id, plan=plan, used=used)
@@ -224,8 +227,7 @@ async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
     """What the log already has at the slugs that the paths may get."""
     log = writes.pages.log
     there = {key.slug for key in await log.keys(source)}
-    suffixes = {slug[-SUFFIX_DIGITS:] for slug in there}
-    wanted = {slug: path for path in paths for slug in candidates(path, there, suffixes)} if there else {}
+    wanted = await asyncio.to_thread(wanted_by, paths, there) if there else {}
     held = _Held(taken={}, moved={})
     slugs = list(wanted)
     for start in range(0, len(slugs), LOOKUP_WINDOW):
@@ -243,6 +245,12 @@ async def _held(writes: WritePages, source: str, paths: Sequence[str]) -> _Held:
                 if target.provenance.path == unicodedata.normalize("NFC", path):
                     held.moved[path] = target.slug
     return held
+
+
+def wanted_by(paths: Sequence[str], there: Collection[str]) -> dict[str, str]:
+    """Of the slugs there are, those that a file of one of the paths may have got, with that path."""
+    suffixes = {slug[-SUFFIX_DIGITS:] for slug in there}
+    return {slug: path for path in paths for slug in candidates(path, there, suffixes)}
 
 
 def candidates(path: str, there: Collection[str], suffixes: Collection[str]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from services.domain.context import OperationContext
 from services.domain.page import ParsedPage
@@ -86,20 +86,25 @@ class Pages:
         return None
 
     async def history(self, page: PageRecord) -> list[PageRecord]:
-        """All kept records with content of the page, old to new, under every slug it had."""
+        """All kept records with content of the page, old to new, under every slug it had; their bodies are left out."""
         kept: list[PageRecord] = []
-        for key in self.keys_of(page):  # one slug after the other: each may be 64 large pages
-            kept += [r for r in await self.log.kept(key) if r.page_id == page.page_id and r.live]
-        return sorted(kept, key=lambda r: r.revision)
+        for revision, key in reversed(await self._remembered(page)):
+            record = await self.log.at(key, revision)  # one at a time: each may have 5 MB
+            if record is not None and record.page_id == page.page_id and record.live:
+                kept.append(replace(record, body=b""))
+        return kept
 
     async def revisions(self, page: PageRecord) -> list[tuple[int, PageKey]]:
         """Revisions that may be the page's, new to old: which of them are its own shows when they are read."""
+        return [found for found in await self._remembered(page) if not being_erased(page, found[0])]
+
+    async def _remembered(self, page: PageRecord) -> list[tuple[int, PageKey]]:
+        """All revisions that the slugs of the page remember, new to old."""
         keys = self.keys_of(page)
-        others = await self.log.newest_of(keys[1:])
-        newest = [record for record in (page, *others) if record is not None]
+        newest = [page, *(record for record in await self.log.newest_of(keys[1:]) if record is not None)]
         found = [(record.revision, record.key) for record in newest]
-        found += [(p.revision, r.key) for r in newest for p in r.predecessors if not was_erased(p)]
-        return sorted((f for f in found if not being_erased(page, f[0])), reverse=True)
+        found += [(earlier.revision, record.key) for record in newest for earlier in record.predecessors]
+        return sorted(found, reverse=True)
 
     @staticmethod
     def keys_of(page: PageRecord) -> Sequence[PageKey]:
