@@ -37,9 +37,10 @@ def split_body(layout: Layout) -> Halves:
     and what comes after it is compiled truth again. Any other rule is a rule.
     """
     text, start, end = layout.text, layout.start, len(layout.text)
-    for mark in _SENTINEL.finditer(text, start):
-        if not layout.fenced(mark.start()):
-            return Halves(((start, mark.start()),), ((mark.end(), end),))
+    if text.find("<!--", start) >= 0 or text.find("---", start) >= 0:
+        for mark in _SENTINEL.finditer(text, start):
+            if not layout.fenced(mark.start()):
+                return Halves(((start, mark.start()),), ((mark.end(), end),))
     named = [(n, h) for n, h in enumerate(layout.headings) if h.level <= 2 and _HEADING.match(h.text)]
     for _, heading in named:
         rule = _rule_above(text, start, heading)

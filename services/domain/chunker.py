@@ -26,7 +26,7 @@ CHARACTERS_PER_UNIT = 8
 few words but many tokens."""
 
 _UNSPACED = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]+"
 )
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _CUTS = tuple(
@@ -96,14 +96,15 @@ def chunk_code(text: str, language: str, title: str) -> tuple[Chunk, ...]:
 
 def chunk_hash(kind: ChunkKind, title: str, heading: str, text: str) -> str:
     """Hex SHA-256 of what is embedded; equal hashes need no new vector."""
-    return hashlib.sha256("\0".join((kind.value, title, heading, text)).encode("utf-8", "replace")).hexdigest()
+    return hashlib.sha256("\0".join((kind, title, heading, text)).encode("utf-8", "replace")).hexdigest()
 
 
 def size_of(text: str, begin: int, end: int) -> int:
     """The size of a span in units, at least 1: words, and characters of scripts without spaces."""
-    words = text.count(" ", begin, end) + text.count("\n", begin, end) + 1
-    if not text.isascii():
-        words += len(_UNSPACED.findall(text, begin, end))
+    span = text[begin:end]
+    words = span.count(" ") + span.count("\n") + 1
+    if not span.isascii():
+        words += len(span) - len(_UNSPACED.sub("", span))
     return max(words, (end - begin) // CHARACTERS_PER_UNIT)
 
 
@@ -206,8 +207,12 @@ def _overlap(text: str, before: _Passage, begin: int) -> int:
     if last != begin:
         return begin
     low = max(first, begin - OVERLAP_SIZE_MAX * CHARACTERS_PER_UNIT)
-    starts = (match.end() for match in _SENTENCE.finditer(text, low, begin))
-    return next((at for at in starts if at < begin and size_of(text, at, begin) <= OVERLAP_SIZE_MAX), begin)
+    start = begin
+    for at in reversed([match.end() for match in _SENTENCE.finditer(text, low, begin)]):
+        if size_of(text, at, begin) > OVERLAP_SIZE_MAX:
+            break
+        start = at
+    return start
 
 
 def _finished(

@@ -64,11 +64,19 @@ class Frontmatter:
     lines: Mapping[str, int] = field(default_factory=dict)
     """The line of each key."""
     findings: tuple[Finding, ...] = ()
+    _folded: Mapping[str, FrontmatterValue] = field(init=False, repr=False, compare=False)
+    """The values by folded key."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_folded", {key.casefold(): value for key, value in self.values.items()})
 
     def get(self, *names: str) -> FrontmatterValue:
         """The value of the first of these keys that is there with a value, whatever its case; None when none is."""
-        folded = {key.casefold(): value for key, value in self.values.items()}
-        return next((folded[name] for name in names if folded.get(name) is not None), None)
+        for name in names:
+            value = self._folded.get(name)
+            if value is not None:
+                return value
+        return None
 
 
 NO_FRONTMATTER = Frontmatter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from services.domain.inference import FOLDER_TYPES
@@ -14,6 +14,8 @@ from services.domain.slugs import slug_from_path
 NAME_CHARACTERS_MAX = 512
 
 _QUALIFIED = re.compile(r"([a-z0-9_-]{1,64}):(?![/\s])(.+)")
+_PLAIN = re.compile(r"[\w-][\w/ -]*")
+"""A name with nothing around it, and no dot that could begin an extension: most links."""
 _SCHEME = re.compile(r"(?:[a-z][a-z0-9+.-]*:|//|\\\\)", re.IGNORECASE)
 _URL_SCHEMES = frozenset(
     {"http", "https", "mailto", "file", "ftp", "tel", "data", "javascript", "obsidian", "urn", "doi"}
@@ -27,8 +29,7 @@ _MEDIA = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(NamedTuple):
     """A page as a link names it."""
 
     name: str
@@ -46,6 +47,9 @@ def wikilink_target(inner: str, *, source: str, folder: str) -> Target | None:
         source: Of the page the link stands on.
         folder: Of that page, for names that begin with `./` or `../`.
     """
+    if _PLAIN.fullmatch(inner):
+        name = identity(inner).strip("/").strip()[:NAME_CHARACTERS_MAX]
+        return Target(name=name, source=source, titled="/" not in name) if name else None
     name, _, display = inner.replace("\\|", "|").partition("|")
     name, mark, fragment = name.partition("#")
     if not mark and (block := _BLOCK.search(name)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from services.domain.relations import Role, allows
 
@@ -38,8 +39,7 @@ Party = Page | tuple[int, ...] | None
 """One side of a relation: the page, some links of the sentence by number, or somebody else."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
+class Stated(NamedTuple):
     """A relation that a sentence states."""
 
     link_type: str
@@ -60,8 +60,7 @@ class Setting:
         return text.strip(" \t\n'\"“”‘’").casefold() in self.names
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TypedLink:
+class TypedLink(NamedTuple):
     """What one link of a sentence means."""
 
     number: int

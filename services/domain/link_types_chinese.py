@@ -191,13 +191,14 @@ _TRIGGERS = {
     ),
 }
 """Of each relation the words of which one is in every sentence that states it."""
+_TRIGGERING = tuple((link_type, re.compile("|".join(words))) for link_type, words in _TRIGGERS.items())
 
 
 def chinese(sentence: str, setting: Setting) -> Iterator[Stated]:
     """The relations a Chinese sentence states; none when it asks."""
     if sentence.rstrip(" \t\n”’」』）)").endswith(("？", "?")):
         return
-    types = {link_type for link_type, words in _TRIGGERS.items() if any(word in sentence for word in words)}
+    types = {link_type for link_type, pattern in _TRIGGERING if pattern.search(sentence)}
     if not types:
         return
     if WORKS_AT in types:

@@ -54,6 +54,7 @@ _LABEL = re.compile(
     rf"__|\*|_)?[ \t]*(?:[:：]|\|)(?:\*\*|__)?"
 )
 _CJK = re.compile("[\u3400-\u9fff]")
+_RULES = (english, chinese)
 _LISTED = re.compile(rf"[ \t>]*(?:[-*+]|\d{{1,3}}[.)])[ \t]+[^{MARK}\n]{{0,3}}{MARK}")
 
 
@@ -104,12 +105,12 @@ def _distinct(links: list[LinkReference]) -> tuple[LinkReference, ...]:
         for link in links
         if link.link_type != MENTIONS and link.provenance is LinkProvenance.TEXT
     }
-    kept: dict[tuple[str, str, str, str, bool], LinkReference] = {}
+    kept: dict[tuple[str, str, str, bool, bool], LinkReference] = {}
     for link in links:
         text = link.provenance is LinkProvenance.TEXT
         if text and link.link_type == MENTIONS and (link.source, link.name) in stated:
             continue
-        kept.setdefault((link.source, link.name, link.link_type, link.provenance.value, link.inward), link)
+        kept.setdefault((link.source, link.name, link.link_type, text, link.inward), link)
     return tuple(kept.values())
 
 
@@ -128,7 +129,7 @@ def _found(layout: Layout, source: str, folder: str) -> list[_Found]:
     if "[[" in prose:
         outer = sorted(spans)
         for match in _WIKILINK.finditer(prose):
-            if _inside(outer, match.start()):
+            if outer and _inside(outer, match.start()):
                 continue
             spans.append(match.span())
             target = wikilink_target(match[1], source=source, folder=folder)
@@ -152,10 +153,14 @@ def _bare(prose: str, spans: list[tuple[int, int]], source: str, folder: str) ->
     if "://" in prose or "@" in prose:
         spans = sorted(spans + [match.span() for match in _URL.finditer(prose)])
     own_root = folder.partition("/")[0].casefold()
+    after_all = len(prose) + 1
     position = prose.find("/")
     while position >= 0:
-        if _inside(spans, position):
-            position = prose.find("/", position + 1)
+        index = bisect_right(spans, (position, after_all))
+        if index and position < spans[index - 1][1]:
+            # The next span may lie within this one, and what follows it there has always been looked at.
+            skipped = spans[index - 1][1] if index == len(spans) else min(spans[index - 1][1], spans[index][0])
+            position = prose.find("/", skipped)
             continue
         begin = position
         low = max(0, position - FOLDER_CHARACTERS_MAX)
@@ -185,13 +190,14 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     role = role_of_type(about.type)
     setting = setting_of(role, (about.title, *about.aliases))
     text, starts = _marked(layout.prose, found)
+    chinese_too = not layout.prose.isascii() and _CJK.search(layout.prose) is not None
     line, position = 1, 0
     for sentences, (first, last, begin, end) in enumerate(_sentences(text, starts)):
         begin = max(layout.start, begin)
         group = found[first:last]
         meanings: list[TypedLink] = []
         if setting.role in STATING_ROLES and sentences < SENTENCES_MAX:
-            meanings = _meanings(text[begin:end], group, setting, layout)
+            meanings = _meanings(text[begin:end], group, setting, layout, chinese_too=chinese_too)
         shown = max(0, begin - starts[first] + group[0].start), group[-1].end + max(0, end - starts[last - 1] - 1)
         words = _reading(layout.text, *shown) if shown[1] - shown[0] <= 4 * CONTEXT_CHARACTERS_MAX else ""
         for number, link in enumerate(group):
@@ -267,7 +273,9 @@ def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
     return "".join(pieces), starts
 
 
-def _meanings(sentence: str, group: list[_Found], setting: Setting, layout: Layout) -> list[TypedLink]:
+def _meanings(
+    sentence: str, group: list[_Found], setting: Setting, layout: Layout, *, chinese_too: bool
+) -> list[TypedLink]:
     roles = [role_of_name(link.target.name) for link in group]
     label = _label(sentence, layout, group[0].start)
     if label and setting.role in label.roles:
@@ -277,7 +285,7 @@ def _meanings(sentence: str, group: list[_Found], setting: Setting, layout: Layo
             for number, (subject, target) in enumerate(sides)
             if allows(label.link_type, subject, target)
         ]
-    rules = (english, chinese) if _CJK.search(sentence) else (english,)
+    rules = _RULES if chinese_too and _CJK.search(sentence) else _RULES[:1]
     return list(dict.fromkeys(typed_links(sentence, roles, setting, rules)))
 
 

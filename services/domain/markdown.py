@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from services.domain.languages import fence_language
 
-_LINE = re.compile(
-    r"\n[ \t>]*(?:(`{3,}|~{3,})([^\n]*)|(\#{1,6})(?:[ \t]+([^\n]*))?|([^\s`~#>|<][^\n]*)\n=+[ \t]*)(?=\n|\Z)"
+_LINE = re.compile(r"\n[ \t>]*+(?:(`{3,}|~{3,})([^\n]*)|(\#{1,6})(?:[ \t]+([^\n]*))?)(?=\n|\Z)")
+_LINE_OR_UNDERLINED = re.compile(
+    r"\n[ \t>]*+(?:(`{3,}|~{3,})([^\n]*)|(\#{1,6})(?:[ \t]+([^\n]*))?|([^\s`~#>|<][^\n]*+)\n=+[ \t]*)(?=\n|\Z)"
 )
+"""The same with underlined headings, for which every line is read to its end."""
 _SPAN = re.compile(r"`+|<!--|%%|<(?:pre|code|script|style)[\s>]", re.IGNORECASE)
 _PARAGRAPH_END = re.compile(r"\n[ \t]*\n")
 _INDENTED = re.compile(r"(?:\A|\n[ \t]*\n)(?: {4}|\t)")
 _LIST_ITEM = re.compile(r"[ \t]{0,3}(?:[-*+]|\d{1,9}[.)])(?:[ \t]|$)|\[\^")
-_NOT_NEWLINE = re.compile(r"[^\n]")
 _EMPHASIS = re.compile(r"[*_~=]{2,}|(?<![\w*])[*_](?=\S)|(?<=\S)[*_](?![\w*])|`")
 _INLINE_LINK = re.compile(
     r"\[(?:\[(?:[^\[\]|\n]{0,256}\|)?([^\[\]|\n]{1,256})\]\]|([^\[\]\n]{1,256})\]\([^()\n]{0,512}\))"
@@ -83,7 +84,8 @@ def scan(text: str, start: int = 0) -> Layout:
     spans = _Spans(text) if "`" in text or "%%" in text or "<" in text else None
     shifted = "\n" + text
     position, line_from = start, start
-    line = _LINE.search(shifted, start)
+    lines = _LINE_OR_UNDERLINED if "\n=" in text else _LINE
+    line = lines.search(shifted, start)
     span = spans.next(start) if spans else None
     while line or span:
         if span and (not line or span[0] < line.start()):
@@ -91,7 +93,7 @@ def scan(text: str, start: int = 0) -> Layout:
             position = span[1]
             line_from = max(line_from, position)
             if line and line.start() < line_from:
-                line = _LINE.search(shifted, line_from)
+                line = lines.search(shifted, line_from)
         elif line and line[1]:
             fence = _fence(text, line)
             if fence:
@@ -99,15 +101,15 @@ def scan(text: str, start: int = 0) -> Layout:
                 blanks.append((fence.start, fence.end))
                 position = fence.end
             line_from = fence.end if fence else line.end() - 1
-            line = _LINE.search(shifted, line_from)
+            line = lines.search(shifted, line_from)
         elif line:
             headings.append(_heading(line))
             # The match ends before the line break that the next match begins with.
             line_from = line.end() - 1
-            line = _LINE.search(shifted, line.end())
+            line = lines.search(shifted, line.end())
         if spans and span and (span[0] < position or span[1] <= position):
             span = spans.next(position)
-    if _INDENTED.search(text, start):
+    if ("\n    " in text or "\n\t" in text or text.startswith(("    ", "\t"))) and _INDENTED.search(text, start):
         blanks = sorted(blanks + _indented(text, start))
     return Layout(text, start, tuple(fences), tuple(headings), _blanked(text, blanks))
 
@@ -243,7 +245,7 @@ def _blanked(text: str, blanks: list[tuple[int, int]]) -> str:
             continue
         pieces.append(text[position:begin] if begin > position else "")
         span = text[max(begin, position) : end]
-        pieces.append(_NOT_NEWLINE.sub(" ", span) if "\n" in span else " " * len(span))
+        pieces.append("\n".join([" " * len(line) for line in span.split("\n")]))
         position = end
     pieces.append(text[position:])
     return "".join(pieces)

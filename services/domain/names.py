@@ -21,11 +21,11 @@ _SPACE = re.compile(r"\s+")
 
 def identity(text: str) -> str:
     """The text as a name: NFC, without invisible characters, on one line, spaces collapsed; empty when none is left."""
-    if text.isascii():
-        if text.isprintable() and "  " not in text:
-            return text.strip()[:IDENTITY_CHARACTERS_MAX].rstrip()
-    else:
+    if not text.isascii():
         text = _INVISIBLE.sub("", unicodedata.normalize("NFC", text))
+    if text.isprintable() and "  " not in text:
+        # The only space that is printable is that of ASCII, and no control character is.
+        return text.strip()[:IDENTITY_CHARACTERS_MAX].rstrip()
     return _SPACE.sub(" ", _CONTROL.sub(" ", text)).strip()[:IDENTITY_CHARACTERS_MAX].rstrip()
 
 

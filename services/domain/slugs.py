@@ -80,6 +80,8 @@ def canonical_slug(text: str, *, field: str = "slug") -> str:
 
 def fold_slug(text: str) -> str:
     """The text in the form of a slug without judging it; `canonical_slug` is this, checked. Idempotent."""
+    if "." not in text and text.split() == [text] and text == text.lower() and unicodedata.is_normalized("NFC", text):
+        return text
     previous = None
     # Lower case can bring forth what composes, and a cut extension what ends in a space: repeat to the fixed point.
     for _ in range(6):
