@@ -53,6 +53,7 @@ class SearchServicer(search_service_pb2_grpc.SearchServiceServicer):
         self._pages = pages
         self._work = work
         self._lexical_engine = lexical_engine
+        self._summaries = messages.Summaries()
 
     async def SearchPassages(  # noqa: N802
         self,
@@ -70,9 +71,8 @@ class SearchServicer(search_service_pb2_grpc.SearchServiceServicer):
         await self._reach(request.min_revision)
         indexed_revision = self._lexical.indexed_revision
         answer = await self._ranking.rank(question, remaining_seconds())
-        summaries: dict[str, pb.PageSummary] = {}
         return pb.SearchPassagesResponse(
-            lists=[messages.ranked_list(ranked, summaries) for ranked in answer.lists],
+            lists=[messages.ranked_list(ranked, self._summaries) for ranked in answer.lists],
             missing=[
                 pb.MissingRetriever(retriever=messages.RETRIEVER_VALUES[retriever], reason=reason)
                 for retriever, reason in answer.missing
@@ -120,7 +120,7 @@ class SearchServicer(search_service_pb2_grpc.SearchServiceServicer):
         within = _filter(current_context(), pb.PageFilter())
         await self._reach(request.min_revision)
         shown = await self._pages.shown([PageId(page_id) for page_id in request.page_ids], request.query, within)
-        return pb.BatchGetPagesResponse(pages=[messages.passage_hit(hit, {}) for hit in shown])
+        return pb.BatchGetPagesResponse(pages=[messages.passage_hit(hit, self._summaries) for hit in shown])
 
     async def EmbedTexts(  # noqa: N802
         self, request: pb.EmbedTextsRequest, context: aio.ServicerContext[pb.EmbedTextsRequest, pb.EmbedTextsResponse]

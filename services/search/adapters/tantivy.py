@@ -53,8 +53,8 @@ from services.search.values import (
     SlugState,
 )
 
-READ_THREADS = 3
-"""One for each lexical ranking of a query: the engine reads without holding the interpreter."""
+READ_THREADS = 2
+"""The engine reads without holding the interpreter, but what it returns is decoded with it: more gain nothing."""
 
 TIES_MAX = 32
 """Hits read beyond a limit, so that equal scores at its edge are cut in order of their ids."""

@@ -36,20 +36,14 @@ def excerpt(text: str, terms: Sequence[str], limit: int) -> str:
 
 def beginning(text: str, limit: int) -> str:
     """At most `limit` characters from the beginning, on one line; never cut between a character and its marks."""
-    line = " ".join(text[: 2 * limit].split())
-    if len(line) <= limit and len(text) <= 2 * limit:
-        return line
-    end = min(limit - 1, len(line))
-    space = line.rfind(" ", end // 2, end + 1)
-    if space > 0 and line[end - 1].isascii():
-        end = space
-    while (
-        end
-        and end < len(line)
-        and (unicodedata.combining(line[end]) or line[end] in JOINERS or line[end - 1] in JOINERS)
-    ):
+    if len(text) <= limit:
+        return " ".join(text.split())
+    end = limit - 1
+    while end and _bound(text[end - 1], text[end]):
         end -= 1
-    return line[:end].rstrip() + "…"
+    line = " ".join(text[:end].split())
+    space = line.rfind(" ", len(line) // 2)
+    return (line[:space] if space > 0 and line[-1:].isascii() and not text[end].isspace() else line) + "…"
 
 
 def _start(text: str, terms: Sequence[str], limit: int) -> int:
@@ -68,19 +62,26 @@ def _start(text: str, terms: Sequence[str], limit: int) -> int:
     if not places:
         return 0
     places.sort()
-    room = limit - BEFORE_CHARACTERS
-    best, best_place = 0, 0
-    for index, (place, term) in enumerate(places):
-        weight, seen = len(term), {term}
-        for other, another in places[index + 1 :]:
-            if other >= place + room:
-                break
-            if another not in seen:
-                seen.add(another)
-                weight += len(another)
+    return _begin_before(text, _densest(places, max(limit - BEFORE_CHARACTERS, limit // 2, 1)), len(text) - limit)
+
+
+def _densest(places: Sequence[tuple[int, str]], room: int) -> int:
+    """The first place of the window that holds the most distinct terms, longer ones counting more."""
+    counts: dict[str, int] = {}
+    best, best_place, weight, first = 0, 0, 0, 0
+    for place, term in places:
+        while place - places[first][0] >= room:
+            left = places[first][1]
+            counts[left] -= 1
+            if not counts[left]:
+                weight -= len(left)
+            first += 1
+        if not counts.get(term):
+            weight += len(term)
+        counts[term] = counts.get(term, 0) + 1
         if weight > best:
-            best, best_place = weight, place
-    return _begin_before(text, best_place, len(text) - limit)
+            best, best_place = weight, places[first][0]
+    return best_place
 
 
 def _begin_before(text: str, place: int, latest: int) -> int:

@@ -27,7 +27,7 @@ ARM_SECONDS_MAX = 10.0
 ARM_SHARE = 0.8
 """Of the remaining time: the rest is for joining, sending and fusing."""
 
-SNIPPETS_MAX = 16
+SNIPPETS_MAX = 12
 """Hits of a list whose snippet is cut around the match, and pages whose best passage is looked up. Further down nobody
 shows a hit for this list's sake: those begin where their passage begins."""
 
