@@ -27,6 +27,8 @@ METADATA_BYTES_MAX = 64 * 1024
 """Contexts with many sources and errors with all their details; gRPC's own limit of 8 KB is too small for either."""
 MARGIN_SECONDS = 0.005
 """Kept back from the deadline of an outgoing call, so that its answer can still be used."""
+MARGIN_SHARE = 0.01
+"""Kept back besides: gRPC writes a deadline with two or three digits and rounds up, by at most a hundredth."""
 RETRIES_MAX = 3
 KEEPALIVE_MS = 30_000
 
@@ -158,7 +160,7 @@ class BrainChannel(aio.Channel):
             raise Internal("INTERNAL", f"{self._peer} was called outside of any operation")
         remaining = remaining_seconds()
         if remaining is not None:
-            remaining -= MARGIN_SECONDS
+            remaining -= MARGIN_SECONDS + remaining * MARGIN_SHARE
             if remaining <= 0:
                 raise deadline_exceeded(self._peer)
             timeout = remaining if timeout is None else min(timeout, remaining)
