@@ -39,8 +39,8 @@ async def test_a_query_of_stop_words_is_answered_and_bounded(deployment: Deploym
     """BC-100."""
     slug = fresh("bands")
     async with agent(deployment.http) as brain:
-        await brain.call("put_page", slug=slug, content="# The Who Example\n")
-        answer = await brain.call("search", query=query, limit=5)
+        written = await brain.call("put_page", slug=slug, content="# The Who Example\n")
+        answer = await brain.call("search", query=query, limit=5, min_revision=written["revision"])
 
     assert len(answer["hits"]) <= 5
     assert "stopwords_only" in [note["code"] for note in answer["degraded"]]
