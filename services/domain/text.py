@@ -11,7 +11,8 @@ import threading
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain
+from operator import add
 
 import rjieba
 import Stemmer
@@ -48,10 +49,18 @@ _NO_WORD = (
 """Spaces, punctuation and symbols. What remains is a word character, combining marks of every script included."""
 
 _WORD = f"[^{_NO_WORD}{_IDEOGRAPHS}{_UNSPACED}]"
-_TOKEN = re.compile(rf"{_WORD}++(?:[._'’/@&:+#~-]{_WORD}++)*+(?:\+\+|#)?|[{_IDEOGRAPHS}]+|[{_UNSPACED}]+")
+_NO_TOKEN = _NO_WORD.replace("\u30fb", "")
+"""The middle dot of Japanese is no word, but part of a run."""
+_TOKEN = re.compile(
+    # The class comes first so that `re` runs over what begins no token; then most words of English, which need no more.
+    rf"[^{_NO_TOKEN}](?:(?<=[A-Za-z0-9])[A-Za-z0-9]*+(?=[ \n,]|[.:]\s)"
+    rf"|(?<={_WORD}){_WORD}*+(?:[._'’/@&:+#~-]{_WORD}++)*+(?:\+\+|#)?"
+    rf"|(?<=[{_IDEOGRAPHS}])[{_IDEOGRAPHS}]*+|(?<=[{_UNSPACED}])[{_UNSPACED}]*+)"
+)
 _ASCII_TOKEN = re.compile(r"[A-Za-z0-9]++(?:[._'/@&:+#~-]++[A-Za-z0-9]++)*+(?:\+\+|#)?")
 _IDEOGRAPH_RUN = re.compile(f"[{_IDEOGRAPHS}]")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]")
+_FULL_WIDTH = tuple(zip("，：（）！？；", ",:()!?;", strict=True))
 _JOINT = re.compile(r"[._/@&:+#~-]+")
 _HUMP = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+|[^A-Za-z0-9]+")
 _BREAK = re.compile(r"(?<=[.!?;:\n])\s+|(?<=[。！？；：\n])")
@@ -72,20 +81,20 @@ class QueryTerms:
     """Whether only the tail of an overlong query was read."""
 
 
-class _Words:
-    """The terms of single words, remembered. One a thread, because a stemmer must not be shared between threads."""
+class _Words(dict[str, tuple[str, ...]]):
+    """The terms of single words by word, remembered. One a thread, because a stemmer must not be shared by threads."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.stem = Stemmer.Stemmer("english").stemWord
-        self.known: dict[str, tuple[str, ...]] = {}
 
-    def terms(self, word: str) -> tuple[str, ...]:
+    def __missing__(self, word: str) -> tuple[str, ...]:
         """The terms of a token that is no run of ideographs; remembered for the next time."""
-        if len(self.known) >= CACHED_WORDS_MAX:
-            self.known.clear()
+        if len(self) >= CACHED_WORDS_MAX:
+            self.clear()
         if len(word) > TERM_CHARACTERS_MAX:
             return self._long(word)
-        found = self.known[word] = tuple(dict.fromkeys(self._terms(word)))
+        found = self[word] = tuple(dict.fromkeys(self._terms(word)))
         return found
 
     def _terms(self, word: str) -> list[str]:
@@ -117,7 +126,7 @@ class _Words:
         pieces = [piece for piece in _JOINT.split(word) if 0 < len(piece) <= TERM_CHARACTERS_MAX]
         if not pieces:
             return (word[:TERM_CHARACTERS_MAX].casefold(),)
-        return tuple(term for piece in pieces for term in self.known.get(piece) or self.terms(piece))
+        return tuple(term for piece in pieces for term in self[piece])
 
 
 class _PerThread(threading.local):
@@ -132,23 +141,31 @@ _THREADS = _PerThread()
 def analyze(text: str) -> list[str]:
     """The terms of a text in its order; the terms of one word follow each other. Never fails, never holds a space."""
     words = _THREADS.words
-    known = words.known
-    terms: list[str] = []
     if text.isascii():
-        for token in _ASCII_TOKEN.findall(text):
-            terms += known.get(token) or words.terms(token)
-        return terms
-    for token in _TOKEN.findall(unicodedata.normalize("NFKC", text)):
-        found = known.get(token)
-        if found:
-            terms += found
+        return list(chain.from_iterable(map(words.__getitem__, _ASCII_TOKEN.findall(text))))
+    known = words.get
+    terms: list[Iterable[str]] = []
+    runs: list[str] = []
+    words_of_runs: list[list[str]] = []
+    for token in _TOKEN.findall(_normal(text)):
+        found = known(token)
+        if found is not None:
+            terms.append(found)
         elif _IDEOGRAPH_RUN.match(token):
-            terms += _ideograph_terms(token)
+            if len(token) > 2:
+                # Its words, which are filled in below, and its pairs.
+                runs.append(token)
+                words_of_runs.append([])
+                terms += words_of_runs[-1], map(add, token, token[1:])
+            else:
+                terms.append((token,))
         elif _UNSPACED_RUN.match(token):
-            terms += _pairs(token)
+            terms.append(map(add, token, token[1:]) if len(token) > 1 else (token,))
         else:
-            terms += words.terms(token)
-    return terms
+            terms.append(words[token])
+    if runs:
+        _cut(runs, words_of_runs)
+    return list(chain.from_iterable(terms))
 
 
 def analyze_query(text: str) -> QueryTerms:
@@ -191,17 +208,25 @@ def stop_term(term: str) -> bool:
     return term in STOP_WORDS or (len(term) == 2 and not CHINESE_STOP_CHARACTERS.isdisjoint(term))
 
 
-def _ideograph_terms(run: str) -> list[str]:
-    """Pairs of the run, and its words that are no pairs: a word of two characters is a pair already."""
-    if len(run) < 3:
-        return [run]
-    terms = [word for word in rjieba.cut(run) if len(word) != 2]
-    terms += _pairs(run)
-    return terms
+def _normal(text: str) -> str:
+    """The text in NFKC. Chinese punctuation comes first: without it, most text is seen to be in NFKC already."""
+    for mark, normal in _FULL_WIDTH:
+        text = text.replace(mark, normal)
+    return unicodedata.normalize("NFKC", text)
 
 
-def _pairs(run: str) -> list[str]:
-    return list(map("".join, pairwise(run))) if len(run) > 1 else [run]
+def _cut(runs: list[str], words_of_runs: list[list[str]]) -> None:
+    """Give each run its words that are no pairs: a word of two characters is a pair already.
+
+    All are cut at once, because a call costs more than a word.
+    """
+    filled = iter(words_of_runs)
+    words = next(filled)
+    for word in rjieba.cut("\n".join(runs)):
+        if word == "\n":
+            words = next(filled)
+        elif len(word) != 2:
+            words.append(word)
 
 
 def _densest(text: str, query_tokens: Iterable[str], room: int) -> int:
