@@ -41,7 +41,12 @@ async def put_page(call: Call) -> JsonObject:
             ingested_via=args.text("ingested_via"),
         ),
     )
-    response = await call.peers.ingest.PutPage(request)
+    try:
+        response = await call.peers.ingest.PutPage(request)
+    except InvalidArgument as error:
+        if error.field == "body":
+            error.field = "content"  # the service's word for it is not the argument's
+        raise
     return await add_visibility(call, write_reply(response.result))
 
 
