@@ -30,7 +30,7 @@ def print_put_acknowledged() -> None:
 async def put_all(address: str) -> list[float]:
     """Seconds of every put, in the order they were answered."""
     seconds: list[float] = []
-    async with open_channel(address, service="ingest") as channel:
+    async with open_channel(address, service="brain.v1.IngestService") as channel:
         stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
         began = time.perf_counter() + 0.5
 
