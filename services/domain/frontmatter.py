@@ -46,6 +46,12 @@ _KEY_LINE = re.compile(
     r"""|[^\s:#\-\[\]{}&*!|>'"%@`,?][^:\n]{0,127}?)[ \t]*+:(?:[ \t]|$)""",
     re.MULTILINE,
 )
+_PLAIN_VALUE = r"\w[\w ./-]*+"
+_PLAIN_LINE = re.compile(
+    rf"([A-Za-z_][\w-]{{0,126}}+):(?: ++(?:({_PLAIN_VALUE})|\[ *+((?:{_PLAIN_VALUE}(?:, *+{_PLAIN_VALUE})*+)?)\] *+)?)?"
+    r"(?:\n|\Z)"
+)
+"""A key with a word or a list of words that YAML reads as they stand there."""
 _SKIPPED_LINE = re.compile(r"(?:[ \t]*(?:#[^\n]*)?\n)*")
 _CONTINUED = re.compile(r"[ \t#]|-(?:[ \t]|$)|[\]}]|$")
 _TAB_INDENT = re.compile(r"^( *\t[ \t]*)", re.MULTILINE)
@@ -172,6 +178,9 @@ class _Reader:
 
 def _whole(block: str, first_line: int) -> _Reader | None:
     """The block read in one go, or None when any of it is not YAML as we take it."""
+    reader = _plain(block, first_line)
+    if reader:
+        return reader
     reader = _Reader()
     try:
         events = _Events(block)
@@ -179,6 +188,23 @@ def _whole(block: str, first_line: int) -> _Reader | None:
             reader.add(key, value, first_line + line)
     except _UnreadableError:
         return None
+    return reader
+
+
+def _plain(block: str, first_line: int) -> _Reader | None:
+    """The block read without YAML, or None when it needs it: most blocks are a few words behind their keys."""
+    reader = _Reader()
+    position, line = 0, first_line
+    while position < len(block):
+        match = _PLAIN_LINE.match(block, position)
+        if not match:
+            return None
+        key, word, items = match.groups()
+        if items is None:
+            reader.add(key, _unquoted((word or "").rstrip(" ")), line)
+        else:
+            reader.add(key, tuple(_unquoted(item.strip(" ")) for item in items.split(",") if items), line)
+        position, line = match.end(), line + 1
     return reader
 
 
@@ -314,8 +340,10 @@ def _line(event: yaml.Event) -> int:
 
 def _scalar(event: yaml.ScalarEvent) -> FrontmatterValue:
     text = str(event.value)
-    if event.style:
-        return text
+    return text if event.style else _unquoted(text)
+
+
+def _unquoted(text: str) -> FrontmatterValue:
     if text in _NULLS:
         return None
     return _BOOLEANS.get(text, text)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.domain.frontmatter import DEPTH_MAX, Frontmatter, read_frontmatter
+from services.domain.names import identity
 
 
 def read(block: str) -> Frontmatter:
@@ -50,6 +51,31 @@ def test_what_a_yaml_writer_writes_is_read_back(values: dict[str, str | list[str
         expected = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
         assert dict(front.values) == expected
         assert front.findings == ()
+
+
+PLAIN_WORD = st.one_of(st.from_regex(r"\w[\w ./-]{0,12}", fullmatch=True), st.sampled_from(["null", "true", "x  "]))
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[A-Za-z_][\w-]{0,8}", fullmatch=True),
+        st.one_of(PLAIN_WORD, st.just(""), st.lists(PLAIN_WORD, max_size=4).map(lambda words: f"[{', '.join(words)}]")),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_words_without_quotes_are_what_yaml_says_they_are(values: dict[str, str]) -> None:
+    block = "".join(f"{key}: {value}\n" for key, value in values.items())
+    quoted = {"": None, "null": None, "true": True}
+    front = read_frontmatter(f"---\n{block}---\nbody")
+
+    expected = {
+        identity(key.value): tuple(quoted.get(item.value, item.value) for item in value.value)
+        if isinstance(value, yaml.SequenceNode)
+        else quoted.get(value.value, value.value)
+        for key, value in reversed(yaml.compose(block, Loader=yaml.CSafeLoader).value)
+    }
+    assert dict(front.values) == expected
 
 
 def test_words_that_yaml_1_1_made_booleans_stay_words() -> None:

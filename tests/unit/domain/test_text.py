@@ -33,6 +33,14 @@ def test_terms_of_two_lines_are_the_terms_of_each(one: str, two: str) -> None:
     assert analyze(f"{one}\n{two}") == analyze(one) + analyze(two)
 
 
+CHINESE = st.text(alphabet="的了在账本港口涡轮投资公司创立人々ノー〇", min_size=1, max_size=12)
+
+
+@given(CHINESE, st.sampled_from(["，", "。", "：", " ", "a", "1 "]), CHINESE)
+def test_the_words_of_a_run_of_characters_do_not_depend_on_other_runs(one: str, between: str, two: str) -> None:
+    assert analyze(one + between + two) == [*analyze(one), *analyze(between), *analyze(two)]
+
+
 @given(st.text(max_size=100))
 def test_compatible_spellings_have_the_same_terms(text: str) -> None:
     assert analyze(text) == analyze(unicodedata.normalize("NFKC", text))
