@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from services.domain.body import Halves
 from services.domain.markdown import Layout
@@ -34,7 +35,7 @@ _CUTS = tuple(
         re.compile,
         (
             r"\n",
-            r"[.!?][)\]\"'”’]?[ \t]+|[。！？…][”’」』）)]?",
+            r"[.!?。！？…](?:(?<=[.!?])[)\]\"'”’]?[ \t]+|(?<=[。！？…])[”’」』）)]?)",
             r"[;:,][ \t]+|[；：，、]",
             r"[ \t]+(?:[^ \t]{1,64}[ \t]+){0,15}",
         ),
@@ -101,11 +102,14 @@ def chunk_hash(kind: ChunkKind, title: str, heading: str, text: str) -> str:
 
 def size_of(text: str, begin: int, end: int) -> int:
     """The size of a span in units, at least 1: words, and characters of scripts without spaces."""
-    span = text[begin:end]
+    return _size(text[begin:end])
+
+
+def _size(span: str) -> int:
     words = span.count(" ") + span.count("\n") + 1
     if not span.isascii():
         words += len(span) - len(_UNSPACED.sub("", span))
-    return max(words, (end - begin) // CHARACTERS_PER_UNIT)
+    return max(words, len(span) // CHARACTERS_PER_UNIT)
 
 
 def _prose(layout: Layout, begin: int, end: int, kind: ChunkKind) -> Iterator[_Passage]:
@@ -123,15 +127,16 @@ def _prose(layout: Layout, begin: int, end: int, kind: ChunkKind) -> Iterator[_P
 
 def _pieces(text: str, begin: int, end: int, heads: Sequence[int]) -> list[tuple[int, int, int]]:
     """The paragraphs of a span as (begin, end, size), none larger than a chunk, each without outer blank lines."""
-    cuts = sorted(
-        {begin, *(m.end() for m in _BLANK_LINES.finditer(text, begin, end)), *(h for h in heads if begin <= h < end)}
-    )
+    if begin >= end:
+        return []
+    cuts = {begin, *[match.end() for match in _BLANK_LINES.finditer(text, begin, end)], end}
+    cuts.update(head for head in heads if begin <= head < end)
     pieces: list[tuple[int, int, int]] = []
-    for number, start in enumerate(cuts):
-        stop = cuts[number + 1] if number + 1 < len(cuts) else end
-        if not text[start:stop].strip():
+    for start, stop in pairwise(sorted(cuts)):
+        span = text[start:stop]
+        if span.isspace():
             continue
-        size = size_of(text, start, stop)
+        size = _size(span)
         if size <= SIZE_MAX:
             pieces.append((start, stop, size))
         else:
@@ -223,7 +228,8 @@ def _finished(
     for passage in passages:
         words = "\n\n".join(part for begin, end in passage.spans if (part := text[begin:end].strip("\n").rstrip()))
         begin = passage.spans[0][0]
-        begin += len(text[begin : passage.spans[0][1]]) - len(text[begin : passage.spans[0][1]].lstrip("\n"))
+        while begin < passage.spans[0][1] and text[begin] == "\n":
+            begin += 1
         line += text.count("\n", position, begin) if begin >= position else -text.count("\n", begin, position)
         position = begin
         heading = heading_at(begin)

@@ -190,14 +190,13 @@ def _typed(found: list[_Found], about: About, layout: Layout) -> Iterator[LinkRe
     role = role_of_type(about.type)
     setting = setting_of(role, (about.title, *about.aliases))
     text, starts = _marked(layout.prose, found)
-    chinese_too = not layout.prose.isascii() and _CJK.search(layout.prose) is not None
     line, position = 1, 0
     for sentences, (first, last, begin, end) in enumerate(_sentences(text, starts)):
         begin = max(layout.start, begin)
         group = found[first:last]
         meanings: list[TypedLink] = []
         if setting.role in STATING_ROLES and sentences < SENTENCES_MAX:
-            meanings = _meanings(text[begin:end], group, setting, layout, chinese_too=chinese_too)
+            meanings = _meanings(text[begin:end], group, setting, layout)
         shown = max(0, begin - starts[first] + group[0].start), group[-1].end + max(0, end - starts[last - 1] - 1)
         words = _reading(layout.text, *shown) if shown[1] - shown[0] <= 4 * CONTEXT_CHARACTERS_MAX else ""
         for number, link in enumerate(group):
@@ -273,9 +272,7 @@ def _marked(prose: str, found: list[_Found]) -> tuple[str, list[int]]:
     return "".join(pieces), starts
 
 
-def _meanings(
-    sentence: str, group: list[_Found], setting: Setting, layout: Layout, *, chinese_too: bool
-) -> list[TypedLink]:
+def _meanings(sentence: str, group: list[_Found], setting: Setting, layout: Layout) -> list[TypedLink]:
     roles = [role_of_name(link.target.name) for link in group]
     label = _label(sentence, layout, group[0].start)
     if label and setting.role in label.roles:
@@ -285,7 +282,8 @@ def _meanings(
             for number, (subject, target) in enumerate(sides)
             if allows(label.link_type, subject, target)
         ]
-    rules = _RULES if chinese_too and _CJK.search(sentence) else _RULES[:1]
+    only_english = sentence.replace(MARK, "").isascii() or not _CJK.search(sentence)
+    rules = _RULES[:1] if only_english else _RULES
     return list(dict.fromkeys(typed_links(sentence, roles, setting, rules)))
 
 

@@ -187,12 +187,15 @@ def role_of_type(page_type: str) -> Role:
     return _TYPE_ROLES.get(page_type.casefold(), Role.OTHER)
 
 
+_FOLDER_ROLES = {folder: role_of_type(page_type) for folder, page_type in FOLDER_TYPES.items()}
+
+
 def role_of_name(name: str) -> Role | None:
     """What the folders of a name written as a path say it is; None when they say nothing."""
     for folder in reversed(name.split("/")[:-1]):
-        page_type = FOLDER_TYPES.get(folder.casefold())
-        if page_type:
-            return role_of_type(page_type)
+        role = _FOLDER_ROLES.get(folder) or _FOLDER_ROLES.get(folder.casefold())
+        if role:
+            return role
     return None
 
 

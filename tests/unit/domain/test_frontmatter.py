@@ -67,13 +67,15 @@ PLAIN_WORD = st.one_of(st.from_regex(r"\w[\w ./-]{0,12}", fullmatch=True), st.sa
 def test_words_without_quotes_are_what_yaml_says_they_are(values: dict[str, str]) -> None:
     block = "".join(f"{key}: {value}\n" for key, value in values.items())
     quoted = {"": None, "null": None, "true": True}
+    mapping = yaml.compose(block, Loader=yaml.CSafeLoader)
     front = read_frontmatter(f"---\n{block}---\nbody")
 
+    assert isinstance(mapping, yaml.MappingNode)
     expected = {
         identity(key.value): tuple(quoted.get(item.value, item.value) for item in value.value)
         if isinstance(value, yaml.SequenceNode)
         else quoted.get(value.value, value.value)
-        for key, value in reversed(yaml.compose(block, Loader=yaml.CSafeLoader).value)
+        for key, value in reversed(mapping.value)
     }
     assert dict(front.values) == expected
 
