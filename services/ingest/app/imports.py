@@ -155,6 +155,9 @@ class ImportRun:
         try:
             async with gate:
                 request = ready.request
+                same = await self._same_page(ready)
+                if same is not None:
+                    return same
                 current = await self.writes.pages.log.newest(request.key)
                 if current is not None and current.live and current.provenance.path == request.provenance.path:
                     request = replace(request, if_revision=current.revision)
@@ -169,6 +172,27 @@ class ImportRun:
             revision=reply.revision,
             status=reply.status,
             findings=ready.findings,
+        )
+
+    async def _same_page(self, ready: _Ready) -> ImportResult | None:
+        """The page that has the slug this file wished for, when it says the same and its own file is not here too.
+
+        So an exported folder comes back as the pages it was made from, whatever their files were called.
+        """
+        clashes = [finding for finding in ready.findings if finding.code == "SLUG_CLASH"]
+        if not clashes:
+            return None
+        there = await self.writes.pages.log.newest(PageKey(self.source, slug_from_path(ready.path)))
+        if there is None or there.body != ready.request.body or there.provenance.path in self.plan:
+            return None
+        if not await self.writes.pages.visible(self.ctx, there):
+            return None
+        return ImportResult(
+            path=ready.path,
+            slug=there.slug,
+            revision=there.revision,
+            status=WriteStatus.UNCHANGED,
+            findings=tuple(finding for finding in ready.findings if finding not in clashes),
         )
 
 

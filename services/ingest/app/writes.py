@@ -139,7 +139,9 @@ class WritePages:
         current = view.current
         if current is not None and not await self.pages.visible(ctx, current):
             self._refuse_hidden(request, current)
-        if view.target is not None and view.target.live and not await self.pages.visible(ctx, view.target):
+        fresh = current is None or request.if_revision in (None, current.revision)
+        target = view.target if fresh else None  # a stale move is a conflict, whatever is at its target
+        if target is not None and target.kind is not RecordKind.DELETE and not await self.pages.visible(ctx, target):
             raise refusals.slug_denied(request.new_slug, "new_slug")
         if view.content is not None and not may_see(ctx, await self.pages.parsed(view.content)):
             raise refusals.revision_not_found(request.key, request.revision)
@@ -153,10 +155,10 @@ class WritePages:
         """Answers a remote caller as if nothing were there, or lets its new page take a deleted one's place."""
         if request.operation is not Operation.PUT:
             raise refusals.page_not_found(request.key)
-        if current.kind is not RecordKind.DELETE:
-            raise refusals.slug_denied(request.key.slug)
         if request.if_revision not in (None, 0):
             raise refusals.revision_conflict(None, request.key, request.if_revision)
+        if current.kind is not RecordKind.DELETE:
+            raise refusals.slug_denied(request.key.slug)
 
     async def _reply_again(self, request: WriteRequest, repeated: Repeated, *, describe: bool) -> WriteReply:
         """The first reply again; of a move whose record was pushed out at the new slug, what its redirect tells."""

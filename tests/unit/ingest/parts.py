@@ -103,9 +103,17 @@ class Ingest:
         return await self.change(Operation.RESTORE, slug, ctx=ctx)
 
     async def move(
-        self, slug: str, new_slug: str, *, ctx: OperationContext = LOCAL, request_id: str = ""
+        self,
+        slug: str,
+        new_slug: str,
+        *,
+        ctx: OperationContext = LOCAL,
+        request_id: str = "",
+        if_revision: int | None = None,
     ) -> WriteReply:
-        return await self.change(Operation.MOVE, slug, ctx=ctx, new_slug=new_slug, request_id=request_id)
+        return await self.change(
+            Operation.MOVE, slug, ctx=ctx, new_slug=new_slug, request_id=request_id, if_revision=if_revision
+        )
 
     async def revert(self, slug: str, revision: int, *, ctx: OperationContext = LOCAL) -> WriteReply:
         return await self.change(Operation.REVERT, slug, ctx=ctx, revision=revision)

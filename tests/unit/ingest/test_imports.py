@@ -56,6 +56,28 @@ async def test_a_page_keeps_its_slug_when_the_other_file_is_gone() -> None:
     assert alone["notes/Plan B.md"].status is UPDATED
 
 
+async def test_an_exported_page_comes_back_as_the_page_it_was() -> None:
+    ingest = Ingest()
+    first = await ingest.import_files({"notes/Plan B.md": "A", "🚀.md": "B"})
+    exported: dict[str, str | bytes] = {
+        f"{first['notes/Plan B.md'].slug}.md": "A",
+        f"{first['🚀.md'].slug}.md": "B",
+    }
+    again = await ingest.import_files(exported)
+    assert {result.status for result in again.values()} == {UNCHANGED}
+    assert [result.slug for result in again.values()] == [result.slug for result in first.values()]
+    assert not any(result.findings for result in again.values())
+    assert await ingest.log.last_revision() == 2
+
+
+async def test_equal_files_of_one_folder_stay_apart() -> None:
+    ingest = Ingest()
+    files: dict[str, str | bytes] = {"notes/Plan B.md": "same", "notes/plan-b.md": "same"}
+    first = await ingest.import_files(files)
+    again = await ingest.import_files(files)
+    assert len({result.slug for result in first.values()}) == len({result.slug for result in again.values()}) == 2
+
+
 async def test_a_declared_slug_may_differ_in_case_and_names_what_the_path_cannot() -> None:
     """BC-005 and BC-014."""
     results = await Ingest().import_files(

@@ -63,6 +63,39 @@ async def test_a_remote_put_over_a_private_page_is_refused_without_a_word_about_
     assert await ingest.text("secret") == PRIVATE
 
 
+async def test_a_stale_write_at_a_private_page_is_refused_as_if_nothing_were_there() -> None:
+    ingest = Ingest()
+    await ingest.put("secret", PRIVATE)
+    await ingest.put("open", "Open.")
+    assert await stale_writes(ingest, "secret") == await stale_writes(ingest, "nothing")
+
+
+async def stale_writes(ingest: Ingest, slug: str) -> list[str]:
+    """What a remote caller hears of writes decided on a revision that is not there, with the slug blanked out."""
+    heard = []
+    calls = [
+        ingest.put(slug, "mine", ctx=REMOTE, if_revision=99),
+        ingest.move("open", slug, ctx=REMOTE, if_revision=99),
+    ]
+    for call in calls:
+        with pytest.raises(Conflict) as caught:
+            await call
+        error = caught.value
+        heard.append(f"{error.reason} {error.message} {dict(error.metadata)}".replace(slug, "*"))
+    return heard
+
+
+async def test_a_remote_caller_cannot_take_a_name_that_leads_to_a_private_page() -> None:
+    ingest = Ingest()
+    await ingest.put("secret", PRIVATE)
+    await ingest.move("secret", "hidden")
+    await ingest.put("open", "Open.")
+    for call in (ingest.put("secret", "mine", ctx=REMOTE), ingest.move("open", "secret", ctx=REMOTE)):
+        with pytest.raises(PermissionDenied):
+            await call
+    assert await ingest.text("secret") == PRIVATE
+
+
 async def test_a_remote_caller_may_begin_a_page_where_a_private_one_was_deleted() -> None:
     ingest = Ingest()
     await ingest.put("secret", PRIVATE)
