@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import orjson
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -61,6 +62,19 @@ def build_app(runner: Runner, mcp: ASGIApp, check_ready: CheckReady) -> Starlett
             )
         )
 
+    async def not_this_way(request: Request, error: Exception) -> Response:
+        refused = InvalidArgument(
+            "FIELD_INVALID",
+            f"{request.method} is not answered here",
+            field="method",
+            value=request.method,
+            next_step="Operations are POST /api/<operation> with a JSON body.",
+        )
+        headers = error.headers if isinstance(error, HTTPException) else None
+        response = _json(error_reply(refused), 405)
+        response.headers.update(headers or {})
+        return response
+
     return Starlette(
         routes=[
             Route("/mcp", endpoint=mcp, methods=None),
@@ -69,7 +83,7 @@ def build_app(runner: Runner, mcp: ASGIApp, check_ready: CheckReady) -> Starlett
             Route("/readyz", endpoint=ready),
             Route("/metrics", endpoint=metrics),
         ],
-        exception_handlers={404: nothing_here},
+        exception_handlers={404: nothing_here, 405: not_this_way},
     )
 
 

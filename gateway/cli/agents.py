@@ -18,8 +18,8 @@ def add(commands: Commands) -> None:
     parser = command(commands, "call", "call any operation", call)
     parser.add_argument("operation")
     parser.add_argument("arguments", nargs="?", metavar="JSON", help="the arguments as a JSON object")
-    # What it prints is JSON in any case.
-    parser.set_defaults(json=True)
+    # What it prints is JSON in any case; the flag is there because every reading command has it.
+    parser.add_argument("--json", action="store_true", default=True, help="as it does anyway")
 
 
 def serve(session: Session, options: Namespace) -> None:

@@ -104,7 +104,8 @@ def _show_import(found: Found, summary: ImportSummary, elapsed: float) -> None:
         where = f"{refused.path}:{refused.line}" if refused.line else refused.path
         output.line(f"refused {where}: {refused.reason}: {refused.message}. {refused.next_step}")
     for path, code, number, text, _ in summary.findings[:SHOWN_MAX]:
-        output.line(f"noticed {path}:{number}: {code}: {text}")
+        where = f"{path}:{number}" if number else path
+        output.line(f"noticed {where}: {code}: {text}")
     if len(summary.findings) > SHOWN_MAX:
         output.line(f"noticed {len(summary.findings) - SHOWN_MAX} more; --json lists them")
     if found.passed_over:

@@ -77,7 +77,8 @@ def read_rebuild(data: Mapping[str, object]) -> JobData:
     if name != EVERY and name not in PROJECTIONS:
         choices = ", ".join((*SHORT_NAMES, "graph", EVERY))
         value = given if isinstance(given, str) else json.dumps(given)
-        raise invalid("no projection has this name", "data.projection", value, f"Use one of: {choices}.")
+        message = "a rebuild needs a projection" if given is None else f"no projection is called {value!r}"
+        raise invalid(message, "data.projection", value, f"Send one of: {choices}.")
     return {"projection": name}
 
 
