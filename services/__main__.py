@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -31,6 +32,9 @@ Service = Literal["ingest", "search", "graph", "jobs", "gateway"]
 SERVICES: Sequence[Service] = get_args(Service)
 """In the order they start; the gateway last, so that nobody is let in before there is somebody to ask."""
 GRACE_SECONDS = 10.0
+GC_THRESHOLD = 50_000
+"""Objects made before the youngest are looked through for cycles. A parsed page is hundreds of objects and no cycle:
+at the interpreter's 700 the collector runs for every page or two, which is a twentieth of what an import costs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -80,6 +84,7 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
         targets = SERVICES if target == "all" else (target,)
         bus = await stack.enter_async_context(open_bus(nats_url(settings), name=target)) if needs_bus(targets) else None
         parser = PageParser()
+        gc.set_threshold(GC_THRESHOLD)
         await serve(
             [opener(name, settings, bus, parser) for name in targets],
             listen_addresses(target, settings, grpc_socket),
