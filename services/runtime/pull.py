@@ -114,8 +114,16 @@ class PullReader:
         return batch
 
     async def acknowledge(self, deliveries: Sequence[Delivery], word: bytes = ACK) -> None:
-        """Tells the server that messages are done, and returns when it has noted that."""
-        await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
+        """Tells the server that messages are done, and returns when it has noted that.
+
+        A reader that recovers says nothing after a new connection: a server that was killed may have forgotten that it
+        delivered them, and never answers for what it does not know. They come again, which does no harm.
+
+        Raises:
+            Unavailable: NATS does not answer; calling again goes on where it was.
+        """
+        if self._recover is None or not self._reconnected:
+            await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
         for delivery in deliveries:
             self._in_hand.pop(delivery.sequence, None)
 
@@ -168,13 +176,16 @@ class PullReader:
             await self.refuse(list(self._in_hand.values()), 0)
 
     async def _after_reconnect(self) -> None:
-        if self._recover is None or not self._reconnected:
-            return
-        for delivery in self._queue:
-            self._in_hand.pop(delivery.sequence, None)
-        self._queue.clear()
-        await self._recover()
-        self._reconnected = False
+        while self._recover is not None and self._reconnected:
+            for delivery in self._queue:
+                self._in_hand.pop(delivery.sequence, None)
+            self._queue.clear()
+            self._reconnected = False  # before: what breaks while it recovers counts again
+            try:
+                await self._recover()
+            except BaseException:
+                self._reconnected = True
+                raise
 
     async def _refill(self) -> None:
         if self._outstanding > 0 or len(self._queue) >= self._batch_max:

@@ -7,6 +7,7 @@ import base64
 import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -340,6 +341,56 @@ async def test_a_killed_nats_server_interrupts_nothing_for_good(
         await settled(bus, projection)
 
         assert projection.store.model.held == (await rebuilt(bus)).held
+
+
+async def test_a_nats_server_that_is_killed_again_and_again_under_writes_stalls_nothing(
+    nats_server: NatsAddress, bus: Bus, tmp_path: Path
+) -> None:
+    """Found by hand: the server forgot deliveries, and the runner waited for ever for their acknowledgement."""
+    accepted = 0
+    more = asyncio.Event()
+
+    async def keep_writing() -> None:
+        nonlocal accepted
+        while True:
+            with suppress(Unavailable):
+                await write(bus, f"page-{accepted % 40}", f"text {accepted}")
+                accepted += 1
+                more.set()
+
+    async with hosted(bus, tmp_path / "p", Disk(), batch_max=4) as projection:
+        writer = asyncio.create_task(keep_writing())
+        for _ in range(5):
+            wanted = accepted + 30
+            while accepted < wanted:
+                await asyncio.wait_for(more.wait(), 10)
+                more.clear()
+            os.kill(running_server(), signal.SIGKILL)
+        writer.cancel()
+        with suppress(asyncio.CancelledError):
+            await writer
+        # An acknowledgement in flight when the server died is waited for as long as any request: 5 s.
+        assert await projection.wait_for(await last_revision(bus), 20)
+
+        assert projection.store.model.held == (await rebuilt(bus)).held
+
+
+def running_server() -> int:
+    """The pid of the NATS server that this process has running now."""
+    children = [pid for task in Path("/proc/self/task").glob("*/children") for pid in task.read_text().split()]
+    for pid in children:
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if b"nats-server" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                return int(pid)
+    raise AssertionError("no NATS server runs")
+
+
+async def last_revision(bus: Bus) -> int:
+    """The log's last revision, as soon as the server answers again."""
+    for _ in range(100):
+        with suppress(Unavailable):
+            return await bus.page_log.last_revision()
+    raise AssertionError("the server did not come back")
 
 
 async def ignore(_done: int, _total: int) -> None:
