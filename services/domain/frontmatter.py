@@ -149,6 +149,11 @@ def _block(
     )
 
 
+VISIBILITY_KEYS = ("visibility", "可见性")
+OPEN_WORDS = frozenset({"world", "public", "公开"})
+"""Values of a visibility key that show a page to everybody; of several keys the strictest holds."""
+
+
 class _Reader:
     """Collects keys, in order, and what was odd about them."""
 
@@ -162,7 +167,7 @@ class _Reader:
         key = identity(key)
         if key in self.values:
             self.find("FRONTMATTER_KEY_TWICE", line, f"the key {key!r} is there twice", "Keep one of the two.")
-            if key.casefold() == "visibility" and value != "world":
+            if key.casefold() in VISIBILITY_KEYS and str(value).strip().casefold() not in OPEN_WORDS:
                 self.values[key] = value
         elif len(self.values) < KEYS_MAX:
             self.values[key] = value

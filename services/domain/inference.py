@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from services.domain.dates import path_date, typed_date, without_date
-from services.domain.frontmatter import Frontmatter
+from services.domain.frontmatter import OPEN_WORDS, VISIBILITY_KEYS, Frontmatter
 from services.domain.languages import code_language
 from services.domain.markdown import Layout
 from services.domain.names import identity, name_key
@@ -209,17 +209,20 @@ def _date(where: str, front: Frontmatter, findings: list[Finding]) -> tuple[str,
 
 
 def _visibility(front: Frontmatter, findings: list[Finding]) -> Visibility:
-    value = front.get("visibility", "可见性")
-    if value is None:
-        return Visibility.WORLD
+    """The strictest of what the page's visibility keys say."""
+    said = [_said(front, key, value, findings) for key in VISIBILITY_KEYS if (value := front.get(key)) is not None]
+    return Visibility.PRIVATE if Visibility.PRIVATE in said else Visibility.WORLD
+
+
+def _said(front: Frontmatter, key: str, value: FrontmatterValue, findings: list[Finding]) -> Visibility:
     word = identity(" ".join(texts(value))).casefold().strip("\"'`")
-    if word in ("world", "public", "公开"):
+    if word in OPEN_WORDS:
         return Visibility.WORLD
     if word not in ("private", "私密", "私有", "仅自己"):
         # What the author meant is unknown, so the page is shown to fewer rather than to more.
-        line = front.lines.get("visibility", 0)
-        message = f"visibility {word[:40]!r} is neither world nor private, so the page is private"
+        message = f"{key} {word[:40]!r} is neither world nor private, so the page is private"
         step = "Write `visibility: world` or `visibility: private`."
+        line = front.lines.get(key, 0)
         findings.append(Finding(code="VISIBILITY_UNKNOWN", line=line, message=message, next_step=step))
     return Visibility.PRIVATE
 

@@ -188,3 +188,16 @@ def test_an_impossible_date_is_told_and_the_next_is_taken() -> None:
 )  # fmt: skip
 def test_what_is_not_clearly_for_the_world_is_private(value: str, visibility: Visibility) -> None:
     assert page(f"---\nvisibility: {value}\n---\n").visibility is visibility
+
+
+@pytest.mark.parametrize(
+    "front",
+    [
+        "visibility: private\nvisibility: public",
+        "visibility: public\nvisibility: private",
+        "visibility: 公开\n可见性: 私密",
+        "可见性: 私密\nvisibility: world",
+    ],
+)
+def test_of_several_visibility_keys_the_strictest_holds(front: str) -> None:
+    assert page(f"---\n{front}\n---\n").visibility is Visibility.PRIVATE
