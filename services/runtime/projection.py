@@ -49,6 +49,8 @@ BATCH_MAX = 256
 CLOSE_GRACE_SECONDS = 5.0
 """How long the old store stays open after a switch, for reads that took it without `use`."""
 REPORT_SECONDS = 0.2
+LOOK_SECONDS = 0.25
+"""How often who waits asks the server how far the durable is: its other readers do not tell."""
 READERS_SECONDS_MAX = 60.0
 
 
@@ -186,8 +188,20 @@ class HostedProjection(Generic[S]):
             await hosted.runner.store.close()
 
     async def wait_for(self, revision: int, timeout_seconds: float) -> bool:
-        """Whether everything up to the revision is applied, now or within the time; wakes as soon as it is."""
-        return await self._watermark.wait_for(revision, timeout_seconds)
+        """Whether everything up to the revision is applied, now or within the time; wakes as soon as it is.
+
+        What another process applied over the same durable is noticed within LOOK_SECONDS.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_seconds
+        while True:
+            left = deadline - loop.time()
+            if await self._watermark.wait_for(revision, min(left, LOOK_SECONDS)):
+                return True
+            if left <= LOOK_SECONDS:
+                return False
+            with suppress(ConsumerGone, Unavailable):
+                await self._hosted.runner.refresh()
 
     async def progress(self) -> ProjectionProgress:
         """How far it is."""

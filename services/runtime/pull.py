@@ -25,6 +25,8 @@ from services.runtime.tasks import finish, stop
 
 PULL_SECONDS = 30.0
 """How long a pull request stands. The server ends it, and a new one is made."""
+ACKNOWLEDGED_SECONDS_MAX = 2.0
+"""The server notes an acknowledgement in about a millisecond; one that takes so long is not coming."""
 HEARTBEAT_SECONDS = 5.0
 """The server says so often that it still knows of the pull; two missed ones and it is asked again."""
 ACK_WAIT_SECONDS = 30.0
@@ -116,14 +118,22 @@ class PullReader:
     async def acknowledge(self, deliveries: Sequence[Delivery], word: bytes = ACK) -> None:
         """Tells the server that messages are done, and returns when it has noted that.
 
-        A reader that recovers says nothing after a new connection: a server that was killed may have forgotten that it
-        delivered them, and never answers for what it does not know. They come again, which does no harm.
+        The server never answers for a delivery that it does not know: it was killed since, or another reader had the
+        durable reset. A reader that recovers then lets go of what it has, so that it comes again, which does no harm;
+        over a new connection it does so at once.
 
         Raises:
-            Unavailable: NATS does not answer; calling again goes on where it was.
+            Unavailable: NATS does not answer, and this reader does not recover; calling again goes on where it was.
         """
-        if self._recover is None or not self._reconnected:
+        if self._recover is None:
             await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
+        elif not self._reconnected:
+            try:
+                await self._connection.request_all(
+                    [Request(d.reply, word) for d in deliveries], ignore, timeout_seconds=ACKNOWLEDGED_SECONDS_MAX
+                )
+            except Unavailable:
+                self._reconnected = True
         for delivery in deliveries:
             self._in_hand.pop(delivery.sequence, None)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -21,9 +20,8 @@ from services.runtime.bus import Bus, open_bus
 from services.runtime.nats_child import nats_child
 from services.runtime.nats_connection import ApiError
 from services.runtime.page_log import WrongLastSequence
-from services.runtime.projection_runner import Runner
-from tests.contract.runtime.projections import QUICK, SECONDS, Projection, describe, settled
-from tests.model_store import Disk, ModelStore, rebuilt
+from tests.contract.runtime.projections import SECONDS, Projection, describe, settled
+from tests.model_store import Disk, rebuilt
 from tests.records import key, put
 
 SLUGS = ["a", "b", "c"]
@@ -156,40 +154,14 @@ class Brain:
                 await self.projection.rebuild(job_id, report)
 
 
-@contextlib.asynccontextmanager
-async def replica(brain: Brain) -> AsyncIterator[None]:
-    """A second process that takes messages of the same durable into the same store, without a lock between the two."""
-    store_id = (await brain.projection.progress()).store_id
-    store = ModelStore(brain.disk, brain.disk.stores[store_id])
-    runner = Runner(
-        brain.bus.connection,
-        brain.bus.page_log,
-        store,
-        projection="model",
-        durable=f"model-{store_id}",
-        ready_from=0,
-        batch_max=3,
-        retry_seconds=QUICK,
-    )
-    task = asyncio.create_task(runner.run())
-    try:
-        yield
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
-
-
-async def play(history: list[Step], folder: Path, *, replicas: bool) -> None:
+async def play(history: list[Step], folder: Path) -> None:
     async with nats_child(folder / "nats") as address, open_bus(address.url, name="test") as bus:
         brain = Brain(bus, folder / "p")
         await brain.live()
         try:
-            async with contextlib.AsyncExitStack() as stack:
-                if replicas:
-                    await stack.enter_async_context(replica(brain))
-                async with asyncio.TaskGroup() as tasks:
-                    for step in history:
-                        await brain.step(step, tasks)
+            async with asyncio.TaskGroup() as tasks:
+                for step in history:
+                    await brain.step(step, tasks)
             brain.changes_until_death = None
             await brain.live()
             await settled(bus, brain.projection)
@@ -205,13 +177,4 @@ async def play(history: list[Step], folder: Path, *, replicas: bool) -> None:
 @given(history=steps())
 def test_every_history_ends_in_what_a_rebuild_gives(history: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(play(history, Path(folder), replicas=False))
-
-
-@settings(max_examples=12)
-@given(history=steps().map(lambda history: [s for s in history if s.what in ("put", "delete", "move", "again")]))
-def test_two_replicas_of_one_store_that_get_messages_doubled_and_late_end_in_what_a_rebuild_gives(
-    history: list[Step],
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(play(history, Path(folder), replicas=True))
+        asyncio.run(play(history, Path(folder)))
