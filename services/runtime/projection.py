@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -237,8 +237,9 @@ class HostedProjection(Generic[S]):
         if self._rebuild is None:
             if self._tasks is None:
                 raise NotReady("INDEX_BEHIND", f"{self.name} is not running yet", retry_after_seconds=1.0)
-            self._rebuild = Rebuild(job_id)
-            self._rebuild.task = self._tasks.create_task(self._build(self._rebuild), name=f"rebuild-{self.name}")
+            rebuild = Rebuild(job_id)
+            rebuild.task = self._begin(self._build(rebuild), f"rebuild-{self.name}")
+            self._rebuild = rebuild
         rebuild = self._rebuild
         while not rebuild.outcome.done():
             await report(rebuild.done, rebuild.total)
@@ -286,7 +287,15 @@ class HostedProjection(Generic[S]):
     def _spawn(self, hosted: Hosted[S]) -> None:
         if self._tasks is None:
             raise Internal("INTERNAL", f"{self.name} is not running")
-        hosted.task = self._tasks.create_task(self._follow(hosted), name=f"{self.name}-{hosted.store_id}")
+        hosted.task = self._begin(self._follow(hosted), f"{self.name}-{hosted.store_id}")
+
+    def _begin(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
+        assert self._tasks is not None
+        try:
+            return self._tasks.create_task(work, name=name)
+        except RuntimeError as error:  # the process is on its way out, and the group takes no more tasks
+            work.close()
+            raise NotReady("INDEX_BEHIND", f"{self.name} is stopping", retry_after_seconds=1.0) from error
 
     async def _follow(self, hosted: Hosted[S]) -> None:
         """Runs a store's runner; when the serving store's durable is deleted, begins another store."""
