@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/setup-complete
 
-.PHONY: help setup demo test check bench protos release-protos lock clean
+.PHONY: help setup demo test test-chart check bench protos release-protos lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -42,6 +42,13 @@ check: setup ## Style, strict types, import rules, protobuf lint and compatibili
 	$(BIN)/buf breaking protos --against protos/released.binpb
 	$(BIN)/python tests/corpora/check_demo.py
 	$(BIN)/python tests/check_modules.py
+
+.venv/chart-complete: requirements/chart.txt $(STAMP)
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --progress-bar off --require-hashes --only-binary :all: -r requirements/chart.txt
+	@touch $@
+
+test-chart: setup .venv/chart-complete ## The Helm chart: lint, values schema, rendered objects against three Kubernetes versions, policies
+	$(BIN)/python -m pytest tests/chart
 
 bench: setup ## Print the figures of README's table
 	$(BIN)/python -m tests.bench

@@ -1,0 +1,57 @@
+{{/* The configuration of the bundled NATS. */}}
+{{- define "fleetbrain.natsConfig" -}}
+{{- $name := printf "%s-nats" (include "fleetbrain.fullname" .) -}}
+server_name: $POD_NAME
+port: 4222
+http_port: 8222
+pid_file: /data/nats.pid
+max_payload: 8388608
+lame_duck_grace_period: 2s
+lame_duck_duration: 10s
+jetstream {
+  store_dir: /data
+  max_file_store: {{ include "fleetbrain.natsStore" . }}
+  # Three copies on three machines: a power cut of one loses nothing that was acknowledged.
+  sync_interval: {{ gt (int .Values.nats.replicas) 1 | ternary "1s" "always" }}
+}
+accounts {
+  SYS {users: [{user: system, password: $NATS_SYSTEM_PASSWORD}]}
+  BRAIN {
+    jetstream: enabled
+    users: [
+      {{- range $user := list "ingest" "search" "graph" "jobs" }}
+      {user: {{ $user }}, password: $NATS_{{ upper $user }}_PASSWORD}
+      {{- end }}
+    ]
+  }
+}
+system_account: SYS
+{{- if gt (int .Values.nats.replicas) 1 }}
+cluster {
+  name: {{ $name }}
+  port: 6222
+  authorization {user: cluster, password: $NATS_CLUSTER_PASSWORD, timeout: 5}
+  no_advertise: true
+  routes: [
+    {{- range $i := until (int .Values.nats.replicas) }}
+    "nats://cluster:$NATS_CLUSTER_PASSWORD@{{ $name }}-{{ $i }}.{{ $name }}.{{ $.Release.Namespace }}.svc.cluster.local:6222"
+    {{- end }}
+  ]
+}
+{{- end }}
+{{- end -}}
+
+{{/* 18Gi as NATS writes it: 18GiB. */}}
+{{- define "fleetbrain.natsStore" -}}
+{{- printf "%sB" .Values.nats.maxStore -}}
+{{- end -}}
+
+{{/* Four fifths of the limit, in MiB, for Go. */}}
+{{- define "fleetbrain.natsMemory" -}}
+{{- $limit := .Values.nats.resources.limits.memory -}}
+{{- $mib := 0 -}}
+{{- if hasSuffix "Gi" $limit -}}{{- $mib = mulf 1024 (trimSuffix "Gi" $limit | float64) | int -}}
+{{- else -}}{{- $mib = trimSuffix "Mi" $limit | int -}}
+{{- end -}}
+{{- printf "%dMiB" (div (mul $mib 4) 5) -}}
+{{- end -}}
