@@ -45,7 +45,9 @@ async def open_peers(settings: Settings) -> AsyncIterator[Peers]:
     }
     async with AsyncExitStack() as stack:
         channels = {
-            service: await stack.enter_async_context(open_channel(address, service=service, token=settings.token))
+            service: await stack.enter_async_context(
+                open_channel(address, service=service, token=settings.token, tls=settings.tls)
+            )
             for service, address in addresses.items()
         }
         yield Peers(

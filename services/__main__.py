@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal, assert_never, get_args
@@ -24,6 +25,7 @@ from services.runtime.nats_child import nats_child
 from services.runtime.process import OpenModule, serve
 from services.runtime.settings import Settings, load_settings
 from services.runtime.telemetry import configure_logging
+from services.runtime.tls import check_files
 from services.runtime.version import version
 
 log = logging.getLogger(__name__)
@@ -80,6 +82,8 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
                 settings = replace(settings, nats_url=address.url)
                 known["nats_pid"] = str(address.pid)
             stack.callback(remove_brain_file, settings.data)
+        if settings.tls is not None:
+            check_files(settings.tls, datetime.now(UTC))
         settings = with_addresses(settings, grpc_socket)
         targets = SERVICES if target == "all" else (target,)
         bus = await stack.enter_async_context(open_bus(nats_url(settings), name=target)) if needs_bus(targets) else None
@@ -90,6 +94,9 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
             listen_addresses(target, settings, grpc_socket),
             grace_seconds=GRACE_SECONDS,
             token=settings.token,
+            tls=settings.tls,
+            health_address=settings.health_listen,
+            metrics_address=settings.metrics_listen,
             on_serving=partial(publish_addresses, settings.data, known) if target == "all" else None,
         )
 

@@ -38,9 +38,10 @@ async def open_module(settings: Settings, bus: Bus) -> AsyncIterator[Module]:
     stream = await bus.work_queue(STREAM, subjects=SUBJECTS, in_flight_max=IN_FLIGHT_MAX)
     queue = StreamJobQueue(stream, utc_now)
     board = Board()
+    shown = partial(open_channel, token=settings.token, tls=settings.tls)
     async with (
-        open_channel(settings.search_address, service="brain.v1.SearchService", token=settings.token) as search,
-        open_channel(settings.graph_address, service="brain.v1.GraphService", token=settings.token) as graph,
+        shown(settings.search_address, service="brain.v1.SearchService") as search,
+        shown(settings.graph_address, service="brain.v1.GraphService") as graph,
     ):
         owners = GrpcOwners(SearchServiceStub(search), GraphServiceStub(graph))
         # Spreads retries of many jobs; nothing secret hangs on it.

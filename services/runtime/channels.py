@@ -21,6 +21,7 @@ from services.domain.errors import BrainError, Internal
 from services.runtime.calls import child_trace, current_call, remaining_seconds
 from services.runtime.context_codec import CONTEXT_KEY, encode_context
 from services.runtime.status import DETAILS_KEY, deadline_exceeded, decode_status
+from services.runtime.tls import TlsFiles, channel_credentials
 
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
 METADATA_BYTES_MAX = 64 * 1024
@@ -31,6 +32,8 @@ MARGIN_SHARE = 0.01
 """Kept back besides: gRPC writes a deadline with two or three digits and rounds up, by at most a hundredth."""
 RETRIES_MAX = 3
 KEEPALIVE_MS = 30_000
+RESOLVE_MS = 1_000
+"""gRPC's own 30 s would leave a client without a server for so long when all pods of a service are replaced."""
 
 Q = TypeVar("Q", bound=Message)
 R = TypeVar("R", bound=Message)
@@ -51,7 +54,9 @@ class Failed(Protocol):
 
 
 @asynccontextmanager
-async def open_channel(address: str, *, service: str, token: str = "") -> AsyncIterator[aio.Channel]:
+async def open_channel(
+    address: str, *, service: str, token: str = "", tls: TlsFiles | None = None
+) -> AsyncIterator[aio.Channel]:
     """A channel for the generated stubs of one service.
 
     Calls on it need an enclosing `calls.operation`, or a gRPC call that is being served. They raise BrainError:
@@ -62,6 +67,7 @@ async def open_channel(address: str, *, service: str, token: str = "") -> AsyncI
         address: `unix:PATH`, `host:port` or `dns:///host:port`.
         service: Full name, such as `brain.v1.IngestService`; its stub module must be imported.
         token: Shown as bearer token, to servers that are reached over TCP.
+        tls: Whom to believe and what to show, for servers that are reached over TCP; without it calls are plain.
     """
     options = [
         ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
@@ -74,11 +80,19 @@ async def open_channel(address: str, *, service: str, token: str = "") -> AsyncI
         ("grpc.min_reconnect_backoff_ms", 50),
         ("grpc.max_reconnect_backoff_ms", 2_000),
         ("grpc.enable_retries", 1),
+        # New replicas are found by asking the name again, which gRPC does when a connection ends, at most this often.
+        ("grpc.dns_min_time_between_resolutions_ms", RESOLVE_MS),
         ("grpc.service_config", orjson.dumps(service_config(service)).decode()),
     ]
     # One connection of its own for each channel: the global pool would let one service's big calls delay another's.
     options.append(("grpc.use_local_subchannel_pool", 1))
-    async with aio.insecure_channel(address, options=options) as inner:
+    plain = tls is None or address.startswith("unix:")
+    credentials = None if tls is None or plain else channel_credentials(tls)
+    async with (
+        aio.insecure_channel(address, options=options)
+        if credentials is None
+        else aio.secure_channel(address, credentials, options=options)
+    ) as inner:
         yield BrainChannel(inner, peer=service, token=token)
 
 

@@ -19,12 +19,16 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from services.domain.errors import InvalidArgument
+from services.runtime.operations_ports import health_port, metrics_port
 from services.runtime.server import make_server
+from services.runtime.tls import TlsFiles, server_credentials
 
 log = logging.getLogger(__name__)
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+LIVE = "live"
+"""The health service's name for a process that runs, ready or not; "" stands for one whose services are all ready."""
 READY_SECONDS = 0.5
 """How often a module is asked whether it is ready, for the health service of a pod."""
 
@@ -57,6 +61,9 @@ async def serve(
     *,
     grace_seconds: float,
     token: str = "",
+    tls: TlsFiles | None = None,
+    health_address: str = "",
+    metrics_address: str = "",
     on_serving: Callable[[Mapping[str, str]], None] | None = None,
 ) -> None:
     """Hosts modules until SIGTERM or SIGINT.
@@ -69,6 +76,9 @@ async def serve(
         addresses: Where gRPC answers: `unix:PATH` and `host:port`; empty for a process without gRPC.
         grace_seconds: How long running calls get at the end.
         token: Bearer token that callers over TCP must show.
+        tls: Certificates for the TCP addresses; without them they speak plainly. Sockets always do.
+        health_address: Where the health service also answers, plainly and without a token; "" for nowhere.
+        metrics_address: Where the metrics are read over HTTP; "" for nowhere.
         on_serving: Called once everything runs, with the modules' own addresses and the bound gRPC ones (`grpc`,
             and `grpc_tcp` for the first TCP address).
 
@@ -85,8 +95,11 @@ async def serve(
             modules = [await adapters.enter_async_context(open_module()) for open_module in opens]
             server = make_server(token=token)
             checks = health.aio.HealthServicer()
-            bound = bind(server, checks, modules, addresses)
+            bound = bind(server, checks, modules, addresses, tls)
             await server.start()
+            await checks.set(LIVE, SERVING)
+            await adapters.enter_async_context(health_port(health_address, checks))
+            await adapters.enter_async_context(metrics_port(metrics_address))
             async with asyncio.TaskGroup() as workers:
                 running = [workers.create_task(work()) for m in modules for work in m.workers]
                 running.append(workers.create_task(show_health(checks, modules)))
@@ -106,7 +119,11 @@ async def serve(
 
 
 def bind(
-    server: aio.Server, checks: health.aio.HealthServicer, modules: Sequence[Module], addresses: Sequence[str]
+    server: aio.Server,
+    checks: health.aio.HealthServicer,
+    modules: Sequence[Module],
+    addresses: Sequence[str],
+    tls: TlsFiles | None = None,
 ) -> dict[str, str]:
     """Adds the modules' services, health and reflection to the server and binds its addresses."""
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
@@ -120,7 +137,10 @@ def bind(
         if path != address:
             Path(path).unlink(missing_ok=True)  # of a process that was killed: whoever is here holds the folder's lock
         try:
-            port = server.add_insecure_port(address)
+            if tls is not None and path == address:
+                port = server.add_secure_port(address, server_credentials(tls))
+            else:
+                port = server.add_insecure_port(address)
         except RuntimeError as error:
             raise InvalidArgument(
                 "FIELD_INVALID",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from services.domain.errors import InvalidArgument
+from services.runtime.tls import TlsFiles
 
 PREFIX: Final = "FLEETBRAIN_"
 KNOWN: Final = frozenset(
@@ -19,6 +20,7 @@ KNOWN: Final = frozenset(
         "LEXICAL_URL", "VECTORS_URL", "GRAPH_URL", "NATS_URL",
         "EMBEDDER_URL", "EMBEDDER_KEY", "EMBEDDER_KEY_FILE",
         "COMPLETER_URL", "COMPLETER_KEY", "COMPLETER_KEY_FILE",
+        "TLS_CERTIFICATE", "TLS_KEY", "TLS_CA", "TLS_CLIENTS", "HEALTH_LISTEN", "METRICS_LISTEN",
         "LOG_LEVEL",
     )
 )  # fmt: skip
@@ -62,6 +64,9 @@ class Settings:
     completer_url: str = ""
     embedder_key: Secret | None = None
     completer_key: Secret | None = None
+    tls: TlsFiles | None = None
+    health_listen: str = ""
+    metrics_listen: str = ""
     log_level: str = "info"
 
 
@@ -80,6 +85,9 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
     for name, address in (("FLEETBRAIN_HTTP", http), ("FLEETBRAIN_LISTEN", listen)):
         if address and not address.startswith("unix:"):
             check_exposure(name, check_address(name, address), token)
+    for name in ("FLEETBRAIN_HEALTH_LISTEN", "FLEETBRAIN_METRICS_LISTEN"):
+        if get[name]:
+            check_address(name, get[name])
     level = get["FLEETBRAIN_LOG_LEVEL"].lower() or "info"
     if level not in LOG_LEVELS:
         raise invalid("FLEETBRAIN_LOG_LEVEL", level, "is no level", f"Use one of: {', '.join(LOG_LEVELS)}.")
@@ -103,6 +111,9 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         completer_url=completer_url,
         embedder_key=load_key(environ, "FLEETBRAIN_EMBEDDER_KEY", embedder_url),
         completer_key=load_key(environ, "FLEETBRAIN_COMPLETER_KEY", completer_url),
+        tls=load_tls(get),
+        health_listen=get["FLEETBRAIN_HEALTH_LISTEN"],
+        metrics_listen=get["FLEETBRAIN_METRICS_LISTEN"],
         log_level=level,
     )
 
@@ -142,6 +153,22 @@ def load_key(environ: Mapping[str, str], name: str, url: str) -> Secret | None:
     if not value or not url.startswith(("openai://", "anthropic://")):
         return None
     return Secret(value=value, origin=usual, base_url=base_url)
+
+
+def load_tls(values: Mapping[str, str]) -> TlsFiles | None:
+    """The files for TLS between the services: all three or none."""
+    names = ("FLEETBRAIN_TLS_CERTIFICATE", "FLEETBRAIN_TLS_KEY", "FLEETBRAIN_TLS_CA")
+    clients = values["FLEETBRAIN_TLS_CLIENTS"] or "any"
+    if clients not in ("any", "required"):
+        raise invalid("FLEETBRAIN_TLS_CLIENTS", clients, "is neither any nor required", "Use one of them.")
+    if not any(values[name] for name in names):
+        return None
+    for name in names:
+        if not values[name]:
+            raise invalid(name, "", "is missing", f"Set all of {', '.join(names)}, or none.")
+    certificate, key, authority = (Path(values[name]) for name in names)
+    required = clients == "required"
+    return TlsFiles(certificate=certificate, key=key, authority=authority, clients_required=required)
 
 
 def read_secret(name: str, path: str) -> str:
