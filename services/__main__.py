@@ -34,6 +34,9 @@ Service = Literal["ingest", "search", "graph", "jobs", "gateway"]
 SERVICES: Sequence[Service] = get_args(Service)
 """In the order they start; the gateway last, so that nobody is let in before there is somebody to ask."""
 GRACE_SECONDS = 10.0
+PATIENCE_SECONDS = 240.0
+"""How long one service of several waits for NATS when it starts. All of them start together, and NATS may be the last;
+a process that ended instead would be started again later and later. Whoever starts a whole brain is told at once."""
 GC_THRESHOLD = 50_000
 """Objects made before the youngest are looked through for cycles. A parsed page is hundreds of objects and no cycle:
 at the interpreter's 700 the collector runs for every page or two, which is a twentieth of what an import costs."""
@@ -86,7 +89,11 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
             check_files(settings.tls, datetime.now(UTC))
         settings = with_addresses(settings, grpc_socket)
         targets = SERVICES if target == "all" else (target,)
-        bus = await stack.enter_async_context(open_bus(nats_url(settings), name=target)) if needs_bus(targets) else None
+        bus = None
+        if needs_bus(targets):
+            patience = 0.0 if target == "all" else PATIENCE_SECONDS
+            opened = open_bus(nats_url(settings), name=target, patience_seconds=patience)
+            bus = await stack.enter_async_context(opened)
         parser = PageParser()
         gc.set_threshold(GC_THRESHOLD)
         await serve(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from services.domain.errors import Unavailable
 from services.runtime.key_value import KeyValue
@@ -17,6 +18,8 @@ from services.runtime.work_queue import WorkQueue, ensure_queue
 log = logging.getLogger(__name__)
 
 REPLICAS_IN_CLUSTER = 3
+RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.25, 4.0
+"""Between tries of a NATS that is not there yet; a cluster elects its leader within about ten seconds."""
 LEASES_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -63,23 +66,47 @@ class Bus:
 
 
 @asynccontextmanager
-async def open_bus(url: str, *, name: str) -> AsyncIterator[Bus]:
+async def open_bus(url: str, *, name: str, patience_seconds: float = 0.0) -> AsyncIterator[Bus]:
     """Connects and makes sure that the streams are as they must be.
+
+    Args:
+        url: Where NATS answers; several addresses are separated by commas.
+        name: What the server calls this connection.
+        patience_seconds: How long a NATS that is not there yet, or has no leader yet, is tried again.
 
     Raises:
         Unavailable: NATS does not answer, or has no JetStream.
         InvalidArgument: The server does not take messages of 8 MB.
     """
-    async with open_connection(url, name=name) as connection:
-        replicas = REPLICAS_IN_CLUSTER if connection.clustered else 1
-        try:
-            for stream in (PAGES, DEAD_LETTERS, Leases.stream(LEASES_BYTES_MAX)):
-                await ensure_stream(connection, stream, replicas=replicas)
-        except ApiError as error:
-            raise Unavailable(
-                "PEER_UNAVAILABLE",
-                f"NATS refused to set up the streams: {error}",
-                metadata={"peer": "nats", "error_code": str(error.error_code)},
-                next_step="Use nats-server 2.12 or newer with JetStream on.",
-            ) from error
-        yield Bus(connection, replicas=replicas)
+    async with AsyncExitStack() as stack:
+        deadline = asyncio.get_running_loop().time() + patience_seconds
+        delay = RETRY_SECONDS_MIN
+        while True:
+            try:
+                async with AsyncExitStack() as attempt:
+                    bus = await _open(attempt, url, name)
+                    stack.push_async_exit(attempt.pop_all())
+                break
+            except Unavailable as error:
+                if asyncio.get_running_loop().time() + delay > deadline:
+                    raise
+                log.warning("waiting for NATS", extra={"error": error.message, "retry_seconds": delay})
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, RETRY_SECONDS_MAX)
+        yield bus
+
+
+async def _open(stack: AsyncExitStack, url: str, name: str) -> Bus:
+    connection = await stack.enter_async_context(open_connection(url, name=name))
+    replicas = REPLICAS_IN_CLUSTER if connection.clustered else 1
+    try:
+        for stream in (PAGES, DEAD_LETTERS, Leases.stream(LEASES_BYTES_MAX)):
+            await ensure_stream(connection, stream, replicas=replicas)
+    except ApiError as error:
+        raise Unavailable(
+            "PEER_UNAVAILABLE",
+            f"NATS refused to set up the streams: {error}",
+            metadata={"peer": "nats", "error_code": str(error.error_code)},
+            next_step="Use nats-server 2.12 or newer with JetStream on.",
+        ) from error
+    return Bus(connection, replicas=replicas)

@@ -6,8 +6,9 @@ port: 4222
 http_port: 8222
 pid_file: /data/nats.pid
 max_payload: 8388608
-lame_duck_grace_period: 2s
-lame_duck_duration: 10s
+lame_duck_grace_period: 3s
+# The shortest that the server takes; the pods' grace period is longer.
+lame_duck_duration: 30s
 jetstream {
   store_dir: /data
   max_file_store: {{ include "fleetbrain.natsStore" . }}
@@ -32,9 +33,10 @@ cluster {
   port: 6222
   authorization {user: cluster, password: $NATS_CLUSTER_PASSWORD, timeout: 5}
   no_advertise: true
+  # A route without a name and password shows those of this block.
   routes: [
     {{- range $i := until (int .Values.nats.replicas) }}
-    "nats://cluster:$NATS_CLUSTER_PASSWORD@{{ $name }}-{{ $i }}.{{ $name }}.{{ $.Release.Namespace }}.svc.cluster.local:6222"
+    "nats://{{ $name }}-{{ $i }}.{{ $name }}.{{ $.Release.Namespace }}.svc.cluster.local:6222"
     {{- end }}
   ]
 }
