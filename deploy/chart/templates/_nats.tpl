@@ -33,12 +33,6 @@ cluster {
   port: 6222
   authorization {user: cluster, password: $NATS_CLUSTER_PASSWORD, timeout: 5}
   no_advertise: true
-  # A route without a name and password shows those of this block.
-  routes: [
-    {{- range $i := until (int .Values.nats.replicas) }}
-    "nats://{{ $name }}-{{ $i }}.{{ $name }}.{{ $.Release.Namespace }}.svc.cluster.local:6222"
-    {{- end }}
-  ]
 }
 {{- end }}
 {{- end -}}
@@ -56,4 +50,14 @@ cluster {
 {{- else -}}{{- $mib = trimSuffix "Mi" $limit | int -}}
 {{- end -}}
 {{- printf "%dMiB" (div (mul $mib 4) 5) -}}
+{{- end -}}
+
+{{/* The other servers, with the password that the config file cannot put into an address; Kubernetes fills it in. */}}
+{{- define "fleetbrain.natsRoutes" -}}
+{{- $name := printf "%s-nats" (include "fleetbrain.fullname" .) -}}
+{{- $routes := list -}}
+{{- range $i := until (int .Values.nats.replicas) -}}
+{{- $routes = append $routes (printf "nats://cluster:$(NATS_CLUSTER_PASSWORD)@%s-%d.%s.%s.svc.cluster.local:6222" $name $i $name $.Release.Namespace) -}}
+{{- end -}}
+{{- join "," $routes -}}
 {{- end -}}
