@@ -20,7 +20,7 @@ from typing import Literal, assert_never, get_args
 from services.domain.errors import BrainError, InvalidArgument
 from services.domain.parser import PageParser
 from services.runtime.bus import Bus, open_bus
-from services.runtime.data_folder import claim, remove_brain_file, socket_path, write_brain_file
+from services.runtime.data_folder import claim, read_brain_file, remove_brain_file, socket_path, write_brain_file
 from services.runtime.nats_child import nats_child
 from services.runtime.process import OpenModule, serve
 from services.runtime.settings import Settings, load_settings
@@ -79,11 +79,13 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
         stack.enter_context(claim(settings.data, target))
         grpc_socket = f"unix:{socket_path(settings.data, 'brain.sock')}"
         known = {"data": str(settings.data)}
+        storage = None
         if target == "all":
             if not settings.nats_url:
-                address = await stack.enter_async_context(nats_child(settings.data / "nats"))
+                child = nats_child(settings.data / "nats", on_pid=partial(publish_nats, settings.data, known))
+                address = await stack.enter_async_context(child)
                 settings = replace(settings, nats_url=address.url)
-                known["nats_pid"] = str(address.pid)
+                storage = address.storage
             stack.callback(remove_brain_file, settings.data)
         if settings.tls is not None:
             check_files(settings.tls, datetime.now(UTC))
@@ -92,7 +94,7 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
         bus = None
         if needs_bus(targets):
             patience = 0.0 if target == "all" else PATIENCE_SECONDS
-            opened = open_bus(nats_url(settings), name=target, patience_seconds=patience)
+            opened = open_bus(nats_url(settings), name=target, patience_seconds=patience, storage=storage)
             bus = await stack.enter_async_context(opened)
         parser = PageParser()
         gc.set_threshold(GC_THRESHOLD)
@@ -179,6 +181,14 @@ def listen_addresses(target: Literal["all"] | Service, settings: Settings, grpc_
             next_step="Set it to the HOST:PORT where the other services reach this one.",
         )
     return [*([grpc_socket] if target == "all" else []), *([settings.listen] if settings.listen else [])]
+
+
+def publish_nats(data: Path, known: dict[str, str], pid: int) -> None:
+    """Names the NATS server that runs now, in brain.json too once that is written."""
+    known["nats_pid"] = str(pid)
+    found = read_brain_file(data)
+    if found is not None and found.pid == os.getpid():
+        write_brain_file(data, found.version, {**found.addresses, "nats_pid": str(pid)})
 
 
 def publish_addresses(data: Path, known: Mapping[str, str], addresses: Mapping[str, str]) -> None:

@@ -27,7 +27,7 @@ async def open_module(settings: Settings, bus: Bus, parser: PageParser) -> Async
         name="ingest",
         grpc_services=("brain.v1.IngestService",),
         register=lambda server: ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(servicer, server),
-        ready=lambda: bus.connected,
+        ready=lambda: bus.storing,
     )
 
 

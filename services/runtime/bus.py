@@ -11,6 +11,7 @@ from services.domain.errors import Unavailable
 from services.runtime.key_value import KeyValue
 from services.runtime.leases import Leases
 from services.runtime.nats_connection import ApiError, NatsConnection, open_connection
+from services.runtime.nats_storage import Storage
 from services.runtime.page_log import PageLog
 from services.runtime.streams import DEAD_LETTERS, PAGES, ensure_stream, key_value_stream
 from services.runtime.work_queue import WorkQueue, ensure_queue
@@ -35,6 +36,11 @@ class Bus:
     def connected(self) -> bool:
         """Whether NATS is there, as far as is known."""
         return self.connection.connected
+
+    @property
+    def storing(self) -> bool:
+        """Whether NATS is there and has room for writes, as far as is known."""
+        return self.connection.storing
 
     async def key_value(
         self, bucket: str, *, ttl_seconds: float | None = None, history: int = 1, max_bytes: int
@@ -66,13 +72,16 @@ class Bus:
 
 
 @asynccontextmanager
-async def open_bus(url: str, *, name: str, patience_seconds: float = 0.0) -> AsyncIterator[Bus]:
+async def open_bus(
+    url: str, *, name: str, patience_seconds: float = 0.0, storage: Storage | None = None
+) -> AsyncIterator[Bus]:
     """Connects and makes sure that the streams are as they must be.
 
     Args:
         url: Where NATS answers; several addresses are separated by commas.
         name: What the server calls this connection.
         patience_seconds: How long a NATS that is not there yet, or has no leader yet, is tried again.
+        storage: What is known of the room of the embedded server; None for one that others run.
 
     Raises:
         Unavailable: NATS does not answer, or has no JetStream.
@@ -84,7 +93,7 @@ async def open_bus(url: str, *, name: str, patience_seconds: float = 0.0) -> Asy
         while True:
             try:
                 async with AsyncExitStack() as attempt:
-                    bus = await _open(attempt, url, name)
+                    bus = await _open(attempt, url, name, storage)
                     stack.push_async_exit(attempt.pop_all())
                 break
             except Unavailable as error:
@@ -96,8 +105,8 @@ async def open_bus(url: str, *, name: str, patience_seconds: float = 0.0) -> Asy
         yield bus
 
 
-async def _open(stack: AsyncExitStack, url: str, name: str) -> Bus:
-    connection = await stack.enter_async_context(open_connection(url, name=name))
+async def _open(stack: AsyncExitStack, url: str, name: str, storage: Storage | None) -> Bus:
+    connection = await stack.enter_async_context(open_connection(url, name=name, storage=storage))
     replicas = REPLICAS_IN_CLUSTER if connection.clustered else 1
     try:
         for stream in (PAGES, DEAD_LETTERS, Leases.stream(LEASES_BYTES_MAX)):

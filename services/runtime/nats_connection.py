@@ -20,7 +20,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from services.domain.errors import BrainError, InvalidArgument, Unavailable
-from services.runtime.nats_child import MAX_PAYLOAD_BYTES
+from services.runtime.nats_config import MAX_PAYLOAD_BYTES
+from services.runtime.nats_storage import Storage
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +61,14 @@ class ApiError(Exception):
 class NatsConnection:
     """Requests over one connection. Safe to use from any task of the loop that opened it."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, storage: Storage | None = None) -> None:
         self._client = client
+        self._storage = storage
+        self._stop_storage = storage.listen(self._on_storage_failure) if storage is not None else ignore
         self._inbox = client.new_inbox()
         self._numbers = itertools.count()
         self._waiting: dict[str, asyncio.Future[Msg]] = {}
+        self._storing: set[asyncio.Future[Msg]] = set()
         self._connected = asyncio.Event()
         self._connected.set()
         self._listeners: set[Callable[[], None]] = set()
@@ -73,6 +77,11 @@ class NatsConnection:
     def connected(self) -> bool:
         """Whether the server is there as far as is known."""
         return bool(self._client.is_connected)
+
+    @property
+    def storing(self) -> bool:
+        """Whether the server is there and has room for writes, as far as is known."""
+        return self.connected and (self._storage is None or self._storage.problem() is None)
 
     @property
     def payload_bytes_max(self) -> int:
@@ -112,7 +121,7 @@ class NatsConnection:
 
         Raises:
             Unavailable: No connection, nobody there to answer, no answer in time, or the connection broke meanwhile:
-                then the request may have been carried out.
+                then the request may have been carried out. `STORAGE_FULL` when the server has no room for it.
         """
         future = await self._send(Request(subject, payload, headers), timeout_seconds)
         return await future
@@ -194,6 +203,9 @@ class NatsConnection:
         return lambda: self._listeners.discard(listener)
 
     async def _send(self, request: Request, timeout_seconds: float) -> asyncio.Future[Msg]:
+        stores = not request.subject.startswith("$JS.")
+        if stores and self._storage is not None:
+            self._storage.check(housekeeping=request.subject.startswith("$KV."))
         await self._await_connected(min(timeout_seconds, RECONNECT_SECONDS))
         loop = asyncio.get_running_loop()
         number = str(next(self._numbers))
@@ -203,9 +215,12 @@ class NatsConnection:
         def finished(_: asyncio.Future[Msg]) -> None:
             timer.cancel()
             self._waiting.pop(number, None)
+            self._storing.discard(future)
 
         future.add_done_callback(finished)
         self._waiting[number] = future
+        if stores:
+            self._storing.add(future)
         headers = dict(request.headers) if request.headers else None
         try:
             await self._client.publish(request.subject, request.payload, f"{self._inbox}.{number}", headers)
@@ -215,6 +230,16 @@ class NatsConnection:
                 raise translated(error, request.subject) from error
             raise
         return future
+
+    def _on_storage_failure(self, error: Unavailable) -> None:
+        """Fails the writes under way: the server answers none of them."""
+        for future in list(self._storing):
+            if not future.done():
+                future.set_exception(error)
+
+    def close(self) -> None:
+        """Listens to nothing any more."""
+        self._stop_storage()
 
     async def _await_connected(self, timeout_seconds: float) -> None:
         if self._client.is_connected:
@@ -239,15 +264,20 @@ class NatsConnection:
 
 
 @asynccontextmanager
-async def open_connection(url: str, *, name: str) -> AsyncIterator[NatsConnection]:
+async def open_connection(url: str, *, name: str, storage: Storage | None = None) -> AsyncIterator[NatsConnection]:
     """A connection that is made again by itself whenever it breaks.
+
+    Args:
+        url: Where the server answers; several addresses are separated by commas.
+        name: What the server calls this connection.
+        storage: What is known of the room of a server on this machine; None for one elsewhere.
 
     Raises:
         Unavailable: The server does not answer.
         InvalidArgument: The server refuses messages of MAX_PAYLOAD_BYTES.
     """
     client = Client()
-    connection = NatsConnection(client)
+    connection = NatsConnection(client, storage)
 
     async def on_error(error: Exception) -> None:
         log.warning("NATS connection error", extra={"error": repr(error), "connection": name})
@@ -288,6 +318,7 @@ async def open_connection(url: str, *, name: str) -> AsyncIterator[NatsConnectio
         await connection.start()
         yield connection
     finally:
+        connection.close()
         await client.close()
 
 
@@ -303,6 +334,10 @@ def api_error(error: object) -> ApiError:
     """JetStream's error object as an exception."""
     assert isinstance(error, dict)
     return ApiError(int(error.get("code", 0)), int(error.get("err_code", 0)), str(error.get("description", "")))
+
+
+def ignore() -> None:
+    """Has nothing to end."""
 
 
 def forget(future: asyncio.Future[Msg]) -> None:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from services.domain.records import KEPT_PER_SLUG
-from services.runtime.nats_child import MAX_PAYLOAD_BYTES
+from services.runtime.nats_config import MAX_PAYLOAD_BYTES
 from services.runtime.nats_connection import ApiError, NatsConnection
 
 log = logging.getLogger(__name__)

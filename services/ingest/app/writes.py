@@ -59,7 +59,9 @@ class WritePages:
         for wait_seconds in UNAVAILABLE_WAITS_SECONDS:
             try:
                 return await self._race(ctx, request)
-            except Unavailable:
+            except Unavailable as error:
+                if error.reason == "STORAGE_FULL":
+                    raise  # it takes somebody who makes room
                 # It may be stored all the same: the next try finds it by its request id.
                 log.warning("the page log did not answer; trying again", extra={"wait_seconds": wait_seconds})
                 await asyncio.sleep(wait_seconds)

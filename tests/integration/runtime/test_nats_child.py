@@ -7,14 +7,14 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from services.domain.errors import InvalidArgument, Unavailable
 from services.runtime.bus import open_bus
-from services.runtime.nats_child import find_binary, nats_child, read_port, runs_on
+from services.runtime.nats_child import nats_child, read_port
+from services.runtime.nats_process import find_binary, runs_on
 from tests.contract.runtime.projections import SECONDS, until
 from tests.records import key, put
 
@@ -52,36 +52,6 @@ async def test_a_block_that_ends_leaves_no_process(tmp_path: Path) -> None:
     assert not runs_on(address.pid, tmp_path)
     with pytest.raises(ProcessLookupError):
         os.kill(address.pid, 0)
-
-
-async def test_a_server_left_by_a_killed_parent_is_ended_before_a_new_one_starts_and_nothing_is_lost(
-    tmp_path: Path,
-) -> None:
-    code = f"""
-import asyncio, os, pathlib, sys
-from services.runtime.bus import open_bus
-from services.runtime.nats_child import nats_child
-from tests.records import put
-
-async def main():
-    async with nats_child(pathlib.Path({str(tmp_path)!r})) as address, open_bus(address.url, name="t") as bus:
-        await bus.page_log.append([put("a")])
-        print(address.pid, flush=True)
-        os.kill(os.getpid(), 9)
-
-asyncio.run(main())
-"""
-    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", code, stdout=subprocess.PIPE)
-    output, _ = await parent.communicate()
-    orphan = int(output)
-    assert parent.returncode == -9
-    assert runs_on(orphan, tmp_path)
-    (tmp_path / "server.pid").unlink()  # killed in the moment before the server wrote it
-
-    async with nats_child(tmp_path) as address, open_bus(address.url, name="t") as bus:
-        assert not runs_on(orphan, tmp_path)
-        assert address.pid != orphan
-        assert await bus.page_log.newest(key("a")) is not None
 
 
 async def test_another_process_with_the_same_pid_is_let_live(tmp_path: Path) -> None:
