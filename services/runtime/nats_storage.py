@@ -98,7 +98,7 @@ class Storage:
         mine = b"[%d] " % pid
         said = [line for line in lines if line.startswith(mine) and any(word in line for word in TROUBLE)]
         if said and not self._failure:
-            self._failure = said[0].decode("utf-8", "replace").partition("] ")[2].strip()[-200:]
+            self._failure = said[0].decode("utf-8", "replace").rpartition("[ERR] ")[2].strip()[-200:]
             log.error("nats-server cannot store", extra={"pid": pid, "said": self._failure})
             error = self.problem()
             assert error is not None
