@@ -59,7 +59,7 @@ release-protos: setup ## Renew the image that `buf breaking` compares with; do i
 lock: setup ## Resolve the dependencies anew, with hashes and without addresses of a registry
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --generate-hashes --no-header --upgrade --quiet -o requirements/dev.txt
-	$(BIN)/uv pip compile pyproject.toml --extra models --universal --python-version 3.11 --generate-hashes --no-header --constraint requirements/dev.txt --quiet -o requirements/base.txt
+	$(BIN)/uv pip compile pyproject.toml --extra cluster --extra models --universal --python-version 3.11 --generate-hashes --no-header --constraint requirements/dev.txt --quiet -o requirements/base.txt
 
 clean: ## Remove everything that setup and the tests made
 	rm -rf .venv protos/gen .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
