@@ -94,7 +94,9 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
         bus = None
         if needs_bus(targets):
             patience = 0.0 if target == "all" else PATIENCE_SECONDS
-            opened = open_bus(nats_url(settings), name=target, patience_seconds=patience, storage=storage)
+            opened = open_bus(
+                nats_url(settings), name=target, patience_seconds=patience, storage=storage, options=settings.nats
+            )
             bus = await stack.enter_async_context(opened)
         parser = PageParser()
         gc.set_threshold(GC_THRESHOLD)

@@ -10,15 +10,15 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from services.domain.errors import Unavailable
 from services.runtime.key_value import KeyValue
 from services.runtime.leases import Leases
-from services.runtime.nats_connection import ApiError, NatsConnection, open_connection
+from services.runtime.nats_connection import EMBEDDED, NatsConnection, open_connection
+from services.runtime.nats_options import NatsOptions
 from services.runtime.nats_storage import Storage
 from services.runtime.page_log import PageLog
-from services.runtime.streams import DEAD_LETTERS, PAGES, ensure_stream, key_value_stream
+from services.runtime.streams import DEAD_LETTERS, PAGES, Topology, ensure_stream, key_value_stream, topology_of
 from services.runtime.work_queue import WorkQueue, ensure_queue
 
 log = logging.getLogger(__name__)
 
-REPLICAS_IN_CLUSTER = 3
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.25, 4.0
 """Between tries of a NATS that is not there yet; a cluster elects its leader within about ten seconds."""
 LEASES_BYTES_MAX = 16 * 1024 * 1024
@@ -27,10 +27,10 @@ LEASES_BYTES_MAX = 16 * 1024 * 1024
 class Bus:
     """The page log, leases, buckets and queues of one process; safe to share among all its modules."""
 
-    def __init__(self, connection: NatsConnection, *, replicas: int) -> None:
+    def __init__(self, connection: NatsConnection, *, topology: Topology) -> None:
         self.connection = connection
         self.page_log = PageLog(connection)
-        self._replicas = replicas
+        self._topology = topology
 
     @property
     def connected(self) -> bool:
@@ -54,12 +54,12 @@ class Bus:
             max_bytes: Of all values together.
         """
         stream = key_value_stream(bucket, ttl_seconds=ttl_seconds, history=history, max_bytes=max_bytes)
-        await ensure_stream(self.connection, stream, replicas=self._replicas)
+        await ensure_stream(self.connection, stream, topology=self._topology)
         return KeyValue(self.connection, bucket)
 
     async def work_queue(self, name: str, *, subjects: str, in_flight_max: int = 64) -> WorkQueue:
         """A durable queue: its stream (such as `JOBS` over `brain.jobs.>`) and the one consumer all workers share."""
-        return await ensure_queue(self.connection, name, subjects, replicas=self._replicas, in_flight_max=in_flight_max)
+        return await ensure_queue(self.connection, name, subjects, topology=self._topology, in_flight_max=in_flight_max)
 
     async def publish(self, subject: str, message: bytes) -> None:
         """Sends a hint to whoever listens now: at most once, never the only bearer of anything."""
@@ -73,7 +73,12 @@ class Bus:
 
 @asynccontextmanager
 async def open_bus(
-    url: str, *, name: str, patience_seconds: float = 0.0, storage: Storage | None = None
+    url: str,
+    *,
+    name: str,
+    patience_seconds: float = 0.0,
+    storage: Storage | None = None,
+    options: NatsOptions = EMBEDDED,
 ) -> AsyncIterator[Bus]:
     """Connects and makes sure that the streams are as they must be.
 
@@ -82,6 +87,7 @@ async def open_bus(
         name: What the server calls this connection.
         patience_seconds: How long a NATS that is not there yet, or has no leader yet, is tried again.
         storage: What is known of the room of the embedded server; None for one that others run.
+        options: Who we are there, whom we believe, and how many replicas streams have.
 
     Raises:
         Unavailable: NATS does not answer, or has no JetStream.
@@ -93,7 +99,7 @@ async def open_bus(
         while True:
             try:
                 async with AsyncExitStack() as attempt:
-                    bus = await _open(attempt, url, name, storage)
+                    bus = await _open(attempt, url, name, storage, options)
                     stack.push_async_exit(attempt.pop_all())
                 break
             except Unavailable as error:
@@ -105,17 +111,9 @@ async def open_bus(
         yield bus
 
 
-async def _open(stack: AsyncExitStack, url: str, name: str, storage: Storage | None) -> Bus:
-    connection = await stack.enter_async_context(open_connection(url, name=name, storage=storage))
-    replicas = REPLICAS_IN_CLUSTER if connection.clustered else 1
-    try:
-        for stream in (PAGES, DEAD_LETTERS, Leases.stream(LEASES_BYTES_MAX)):
-            await ensure_stream(connection, stream, replicas=replicas)
-    except ApiError as error:
-        raise Unavailable(
-            "PEER_UNAVAILABLE",
-            f"NATS refused to set up the streams: {error}",
-            metadata={"peer": "nats", "error_code": str(error.error_code)},
-            next_step="Use nats-server 2.12 or newer with JetStream on.",
-        ) from error
-    return Bus(connection, replicas=replicas)
+async def _open(stack: AsyncExitStack, url: str, name: str, storage: Storage | None, options: NatsOptions) -> Bus:
+    connection = await stack.enter_async_context(open_connection(url, name=name, storage=storage, options=options))
+    topology = topology_of(options, clustered=connection.clustered)
+    for stream in (PAGES, DEAD_LETTERS, Leases.stream(LEASES_BYTES_MAX)):
+        await ensure_stream(connection, stream, topology=topology)
+    return Bus(connection, topology=topology)

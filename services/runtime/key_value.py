@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -15,7 +16,8 @@ from services.runtime.pull import ConsumerGone, open_reader
 
 WRONG_LAST_SEQUENCE = frozenset({10071, 10164})
 BUCKET_FULL = frozenset({10047, 10077, 10054, 10122, 10123})
-DELETED = "KV-Operation: DEL"
+WRITE_ID = "Fleetbrain-Write"
+"""A header that tells one write from another of the same value."""
 GONE = ("KV-Operation:", "Nats-Marker-Reason:")
 WATCH_IDLE_SECONDS = 60
 WATCH_BATCH = 64
@@ -145,13 +147,18 @@ class KeyValue:
                 continue  # the server was away longer than it keeps the consumer: begin again
 
     async def _write(self, key: str, value: bytes, revision: int | None, headers: dict[str, str]) -> int:
+        write_id = ""
         if revision is not None:
             headers["Nats-Expected-Last-Subject-Sequence"] = str(revision)
+            headers[WRITE_ID] = write_id = secrets.token_hex(8)
         reply = await self._connection.request(self._prefix + key, value, headers=headers)
         try:
             return int(str(read_api(reply)["seq"]))
         except ApiError as error:
             if error.error_code in WRONG_LAST_SEQUENCE:
+                mine = await self._stored(key, write_id)
+                if mine is not None:
+                    return mine
                 raise WrongRevision(key) from error
             if error.error_code in BUCKET_FULL:
                 raise Overloaded(
@@ -166,6 +173,17 @@ class KeyValue:
                 metadata={"peer": "nats"},
                 next_step="Look into the NATS server's log.",
             ) from error
+
+    async def _stored(self, key: str, write_id: str) -> int | None:
+        """The revision at which this very write was stored, as the newest of its key.
+
+        A leader may have died with the answer; the write is then sent to the next one, which refuses to store it twice.
+        """
+        body = orjson.dumps({"last_by_subj": self._prefix + key})
+        answer = orjson.loads((await self._connection.request(f"$JS.API.STREAM.MSG.GET.{self._stream}", body)).data)
+        message = answer.get("message") or {}
+        headers = base64.b64decode(message.get("hdrs", "")).decode("ascii", "replace")
+        return int(message["seq"]) if f"{WRITE_ID}: {write_id}" in headers else None
 
     async def _subjects(self, subjects_filter: str) -> list[str]:
         found: list[str] = []

@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TypeVar
 
 import nats.errors
@@ -21,18 +21,32 @@ from nats.aio.subscription import Subscription
 
 from services.domain.errors import BrainError, InvalidArgument, Unavailable
 from services.runtime.nats_config import MAX_PAYLOAD_BYTES
+from services.runtime.nats_options import Addresses, NatsOptions, parse_addresses, read_signer, tls_context
 from services.runtime.nats_storage import Storage
+from services.runtime.nats_troubles import Troubles, absent, cannot_work, leaderless, not_permitted
+from services.runtime.tasks import stop
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+CLUSTER_REQUEST_SECONDS = 12.0
+"""The same in a cluster: the servers elect a leader within 10 s of the death of one, and the request is sent again."""
 REQUEST_SECONDS = 5.0
 """How long one request may take: an append waits for the disk, and a busy disk has been seen to need a second."""
 CONNECT_SECONDS = 3.0
-"""How long the first connection may take. A server that comes later finds this process restarted by its supervisor."""
+CONNECT_HOST_SECONDS = 2
+"""How long the first connection may take in all, and for each address. Patience with a server that comes later is
+`open_bus`'s."""
+EMBEDDED = NatsOptions()
+PING_SECONDS, CLUSTER_PING_SECONDS = 10, 2
+"""Two unanswered and the server is left, for another where there is one. A server that died is seen at once; one that
+stands still, or is behind a cut line, only so."""
 RECONNECT_SECONDS = 2.0
 """How long a request waits for a lost connection: a server that was killed is back in well under a second."""
+RESEND_SECONDS = 1.0
+"""In a cluster, what is not answered for so long is sent again: whom it was for may have been the leader that died, and
+nobody answers in its place. Everything we send may come twice: an append carries its expectation, a message its id."""
 IN_FLIGHT_MAX = 64
 """Requests of one pipelined call under way: enough to hide the round trip, few enough to hold the largest pages."""
 INBOX_MESSAGES_MAX = 65_536
@@ -46,6 +60,13 @@ class Request(NamedTuple):
     subject: str
     payload: bytes = b""
     headers: Mapping[str, str] | None = None
+
+
+class Pending(NamedTuple):
+    """A request that waits for its reply."""
+
+    request: Request
+    future: asyncio.Future[Msg]
 
 
 class ApiError(Exception):
@@ -67,8 +88,9 @@ class NatsConnection:
         self._stop_storage = storage.listen(self._on_storage_failure) if storage is not None else ignore
         self._inbox = client.new_inbox()
         self._numbers = itertools.count()
-        self._waiting: dict[str, asyncio.Future[Msg]] = {}
-        self._storing: set[asyncio.Future[Msg]] = set()
+        self._waiting: dict[str, Pending] = {}
+        self._resends: asyncio.Task[None] | None = None
+        self._resend_at_once = asyncio.Event()
         self._connected = asyncio.Event()
         self._connected.set()
         self._listeners: set[Callable[[], None]] = set()
@@ -108,6 +130,8 @@ class NatsConnection:
             pending_msgs_limit=INBOX_MESSAGES_MAX,
             pending_bytes_limit=INBOX_BYTES_MAX,
         )
+        if self.clustered:
+            self._resends = asyncio.create_task(self._resend(), name="nats-resend")
 
     async def request(
         self,
@@ -115,7 +139,7 @@ class NatsConnection:
         payload: bytes = b"",
         *,
         headers: Mapping[str, str] | None = None,
-        timeout_seconds: float = REQUEST_SECONDS,
+        timeout_seconds: float | None = None,
     ) -> Msg:
         """Sends one request and returns its reply.
 
@@ -127,7 +151,7 @@ class NatsConnection:
         return await future
 
     async def request_all(
-        self, requests: Sequence[Request], read: Callable[[Msg], T], *, timeout_seconds: float = REQUEST_SECONDS
+        self, requests: Sequence[Request], read: Callable[[Msg], T], *, timeout_seconds: float | None = None
     ) -> list[T]:
         """Sends many requests, IN_FLIGHT_MAX at a time, and returns what `read` made of each reply, in their order.
 
@@ -187,13 +211,14 @@ class NatsConnection:
     async def on_disconnect(self) -> None:
         """Fails what is under way: its replies cannot come any more."""
         self._connected.clear()
-        for future in list(self._waiting.values()):
-            if not future.done():
-                future.set_exception(unavailable("the connection to NATS broke"))
+        if self._resends is not None:
+            return  # another server answers in a moment, and what waits is sent again
+        self._fail(lambda _: True, unavailable("the connection to NATS broke"))
 
     async def on_reconnect(self) -> None:
         """Lets waiting requests go on, and tells those whose standing requests the server has forgotten."""
         self._connected.set()
+        self._resend_at_once.set()
         for listener in list(self._listeners):
             listener()
 
@@ -202,9 +227,10 @@ class NatsConnection:
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
-    async def _send(self, request: Request, timeout_seconds: float) -> asyncio.Future[Msg]:
-        stores = not request.subject.startswith("$JS.")
-        if stores and self._storage is not None:
+    async def _send(self, request: Request, timeout_seconds: float | None) -> asyncio.Future[Msg]:
+        if timeout_seconds is None:
+            timeout_seconds = REQUEST_SECONDS if self._resends is None else CLUSTER_REQUEST_SECONDS
+        if self._storage is not None and stores(request):
             self._storage.check(housekeeping=request.subject.startswith("$KV."))
         await self._await_connected(min(timeout_seconds, RECONNECT_SECONDS))
         loop = asyncio.get_running_loop()
@@ -215,15 +241,11 @@ class NatsConnection:
         def finished(_: asyncio.Future[Msg]) -> None:
             timer.cancel()
             self._waiting.pop(number, None)
-            self._storing.discard(future)
 
         future.add_done_callback(finished)
-        self._waiting[number] = future
-        if stores:
-            self._storing.add(future)
-        headers = dict(request.headers) if request.headers else None
+        self._waiting[number] = Pending(request, future)
         try:
-            await self._client.publish(request.subject, request.payload, f"{self._inbox}.{number}", headers)
+            await self._publish(number, request)
         except BaseException as error:
             forget(future)
             if isinstance(error, nats.errors.Error):
@@ -233,13 +255,44 @@ class NatsConnection:
 
     def _on_storage_failure(self, error: Unavailable) -> None:
         """Fails the writes under way: the server answers none of them."""
-        for future in list(self._storing):
-            if not future.done():
-                future.set_exception(error)
+        self._fail(stores, error)
 
-    def close(self) -> None:
-        """Listens to nothing any more."""
+    def refuse(self, subject: str) -> None:
+        """Fails what waits for an answer on a subject that the server does not let us use."""
+        self._fail(lambda request: request.subject.lower() == subject.lower(), not_permitted(subject))
+
+    async def close(self) -> None:
+        """Ends what runs beside the requests."""
         self._stop_storage()
+        await stop(self._resends)
+
+    def _fail(self, concerned: Callable[[Request], bool], error: BrainError) -> None:
+        for pending in list(self._waiting.values()):
+            if not pending.future.done() and concerned(pending.request):
+                pending.future.set_exception(error)
+
+    async def _resend(self) -> None:
+        """Sends again what nobody has answered for RESEND_SECONDS, and all of it over a new connection."""
+        seen: set[str] = set()
+        while True:
+            try:
+                async with asyncio.timeout(RESEND_SECONDS):
+                    await self._resend_at_once.wait()
+                seen = set(self._waiting)
+            except TimeoutError:
+                pass
+            self._resend_at_once.clear()
+            for number in seen:
+                pending = self._waiting.get(number)
+                # Of a batch, the other messages are gone with the leader that had them.
+                if pending is not None and "Nats-Batch-Id" not in (pending.request.headers or {}):
+                    with suppress(nats.errors.Error):
+                        await self._publish(number, pending.request)
+            seen = set(self._waiting)
+
+    async def _publish(self, number: str, request: Request) -> None:
+        headers = dict(request.headers) if request.headers else None
+        await self._client.publish(request.subject, request.payload, f"{self._inbox}.{number}", headers)
 
     async def _await_connected(self, timeout_seconds: float) -> None:
         if self._client.is_connected:
@@ -254,72 +307,125 @@ class NatsConnection:
             raise unavailable(f"NATS has not answered for {timeout_seconds:g} s") from error
 
     async def _on_reply(self, message: Msg) -> None:
-        future = self._waiting.get(message.subject[len(self._inbox) + 1 :])
-        if future is None or future.done():
+        pending = self._waiting.get(message.subject[len(self._inbox) + 1 :])
+        if pending is None or pending.future.done():
             return
         if not message.data and message.headers and message.headers.get("Status") == "503":
-            future.set_exception(unavailable("nobody answers at NATS: is JetStream on?"))
+            if self._resends is not None:
+                return  # no leader now; one is elected, and asked again
+            pending.future.set_exception(unavailable("nobody answers at NATS: is JetStream on?"))
+        elif self._resends is not None and leaderless(message.data):
+            return
         else:
-            future.set_result(message)
+            pending.future.set_result(message)
 
 
 @asynccontextmanager
-async def open_connection(url: str, *, name: str, storage: Storage | None = None) -> AsyncIterator[NatsConnection]:
-    """A connection that is made again by itself whenever it breaks.
+async def open_connection(
+    url: str, *, name: str, storage: Storage | None = None, options: NatsOptions = EMBEDDED
+) -> AsyncIterator[NatsConnection]:
+    """A connection that is made again by itself whenever it breaks, to any server of the cluster.
 
     Args:
-        url: Where the server answers; several addresses are separated by commas.
+        url: Where the servers answer; several addresses are separated by commas.
         name: What the server calls this connection.
         storage: What is known of the room of a server on this machine; None for one elsewhere.
+        options: Who we are and whom we believe.
 
     Raises:
-        Unavailable: The server does not answer.
-        InvalidArgument: The server refuses messages of MAX_PAYLOAD_BYTES.
+        Unavailable: No server answers.
+        InvalidArgument: The servers refuse who we are or messages of MAX_PAYLOAD_BYTES, or we do not believe theirs.
     """
+    addresses = parse_addresses(url)
     client = Client()
     connection = NatsConnection(client, storage)
+    owner, lost = asyncio.current_task(), asyncio.Event()
 
-    async def on_error(error: Exception) -> None:
-        log.warning("NATS connection error", extra={"error": repr(error), "connection": name})
+    def on_lost() -> None:
+        lost.set()
+        if owner is not None:
+            owner.cancel()
 
+    troubles = Troubles(name, on_refused_subject=connection.refuse, on_lost=on_lost)
     try:
-        async with asyncio.timeout(CONNECT_SECONDS):  # the client itself would try for ever
-            await client.connect(
-                [part.strip() for part in url.split(",")],
-                name=name,
-                error_cb=on_error,
-                disconnected_cb=connection.on_disconnect,
-                reconnected_cb=connection.on_reconnect,
-                allow_reconnect=True,
-                connect_timeout=2,
-                reconnect_time_wait=0.1,  # type: ignore[arg-type]  # seconds; a restarted child is back at once
-                max_reconnect_attempts=-1,
-                ping_interval=10,
-                max_outstanding_pings=2,
-                # What was not sent when the connection broke is sent by the next one, after its caller was told that
-                # it failed: harmless, for an append carries an expectation and an acknowledgement may be repeated.
-                pending_size=16 * 1024 * 1024,
-                flusher_queue_size=1024,
-                drain_timeout=5,
-                skip_subject_validation=True,  # slugs.subject_of makes them, a token at a time
-            )
-    except (OSError, nats.errors.Error, TimeoutError) as error:
-        await client.close()
-        raise unavailable(f"NATS does not answer: {error!r}") from error
-    try:
-        if client.max_payload < MAX_PAYLOAD_BYTES:
-            raise InvalidArgument(
-                "FIELD_INVALID",
-                f"the NATS server takes messages of at most {client.max_payload} bytes",
-                field="max_payload",
-                value=client.max_payload,
-                next_step=f"Set max_payload: {MAX_PAYLOAD_BYTES} in the server's configuration.",
-            )
+        await connect(client, connection, addresses, options, name, troubles)
         await connection.start()
         yield connection
+    except asyncio.CancelledError:
+        if owner is None or not lost.is_set():
+            raise
+        owner.uncancel()
+        raise absent(troubles.last or ConnectionError("it ended the connection"), addresses.shown) from None
     finally:
-        connection.close()
+        troubles.closing = True
+        await connection.close()
         await client.close()
+
+
+async def connect(
+    client: Client,
+    connection: NatsConnection,
+    addresses: Addresses,
+    options: NatsOptions,
+    name: str,
+    troubles: Troubles,
+) -> None:
+    """Connects to the first server that answers."""
+    tls = tls_context(options) if addresses.tls or options.authority or options.certificate else None
+    signer = read_signer(options.credentials) if options.credentials is not None else None
+    if signer is not None:
+        client._public_nkey = signer.public_key  # noqa: SLF001 - its only other way in needs a library more
+    connecting = asyncio.ensure_future(
+        client.connect(
+            list(addresses.urls),
+            name=name,
+            error_cb=troubles.on_error,
+            closed_cb=troubles.on_closed,
+            disconnected_cb=connection.on_disconnect,
+            reconnected_cb=connection.on_reconnect,
+            user=addresses.user if signer is None else signer.public_key,
+            password=addresses.password,
+            signature_cb=None if signer is None else signer.sign,
+            user_jwt_cb=None if signer is None else signer.jwt,
+            tls=tls,
+            allow_reconnect=True,
+            connect_timeout=CONNECT_HOST_SECONDS,
+            reconnect_time_wait=0.1,  # type: ignore[arg-type]  # seconds; a restarted child is back at once
+            max_reconnect_attempts=-1,
+            ping_interval=PING_SECONDS if len(addresses.urls) == 1 else CLUSTER_PING_SECONDS,
+            max_outstanding_pings=2,
+            # What was not sent when the connection broke is sent by the next one, after its caller was told that
+            # it failed: harmless, for an append carries an expectation and an acknowledgement may be repeated.
+            pending_size=16 * 1024 * 1024,
+            flusher_queue_size=1024,
+            drain_timeout=5,
+            skip_subject_validation=True,  # slugs.subject_of makes them, a token at a time
+        )
+    )
+    try:
+        # The client itself would try for ever, and would ask a server again and again that has refused it.
+        seconds = CONNECT_SECONDS + CONNECT_HOST_SECONDS * (len(addresses.urls) - 1)
+        ended: set[asyncio.Future[None] | asyncio.Future[Exception]] = {connecting, troubles.refused}
+        await asyncio.wait(ended, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if troubles.refused.done():
+            raise cannot_work(troubles.refused.result(), addresses.shown)
+        if not connecting.done():
+            raise absent(troubles.last or TimeoutError("no answer"), addresses.shown)
+        connecting.result()
+    except (OSError, nats.errors.Error, TimeoutError) as error:
+        raise absent(error, addresses.shown) from error
+    finally:
+        connecting.cancel()
+        await asyncio.wait({connecting})
+    troubles.connected = True
+    if client.max_payload < MAX_PAYLOAD_BYTES:
+        raise InvalidArgument(
+            "FIELD_INVALID",
+            f"the NATS server takes messages of at most {client.max_payload} bytes",
+            field="max_payload",
+            value=client.max_payload,
+            next_step=f"Set max_payload: {MAX_PAYLOAD_BYTES} in the server's configuration.",
+        )
 
 
 def read_api(reply: Msg) -> dict[str, object]:
@@ -334,6 +440,11 @@ def api_error(error: object) -> ApiError:
     """JetStream's error object as an exception."""
     assert isinstance(error, dict)
     return ApiError(int(error.get("code", 0)), int(error.get("err_code", 0)), str(error.get("description", "")))
+
+
+def stores(request: Request) -> bool:
+    """Whether the server would have to store what is sent."""
+    return not request.subject.startswith("$JS.")
 
 
 def ignore() -> None:

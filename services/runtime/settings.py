@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from services.domain.errors import InvalidArgument
+from services.runtime.nats_options import NatsOptions
 from services.runtime.tls import TlsFiles
 
 PREFIX: Final = "FLEETBRAIN_"
@@ -21,6 +22,8 @@ KNOWN: Final = frozenset(
         "EMBEDDER_URL", "EMBEDDER_KEY", "EMBEDDER_KEY_FILE",
         "COMPLETER_URL", "COMPLETER_KEY", "COMPLETER_KEY_FILE",
         "TLS_CERTIFICATE", "TLS_KEY", "TLS_CA", "TLS_CLIENTS", "HEALTH_LISTEN", "METRICS_LISTEN",
+        "NATS_CA", "NATS_CERTIFICATE", "NATS_KEY", "NATS_CREDENTIALS_FILE",
+        "NATS_REPLICAS", "NATS_TAGS", "NATS_ALLOW_SHRINK",
         "LOG_LEVEL",
     )
 )  # fmt: skip
@@ -60,6 +63,7 @@ class Settings:
     vectors_url: str = ""
     graph_url: str = ""
     nats_url: str = field(default="", repr=False)
+    nats: NatsOptions = field(default_factory=NatsOptions)
     embedder_url: str = ""
     completer_url: str = ""
     embedder_key: Secret | None = None
@@ -107,6 +111,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         vectors_url=check_url("FLEETBRAIN_VECTORS_URL", get, ("http://", "https://")),
         graph_url=check_url("FLEETBRAIN_GRAPH_URL", get, ("bolt://", "bolt+s://", "neo4j://", "neo4j+s://")),
         nats_url=check_url("FLEETBRAIN_NATS_URL", get, ("nats://", "tls://")),
+        nats=load_nats(get),
         embedder_url=embedder_url,
         completer_url=completer_url,
         embedder_key=load_key(environ, "FLEETBRAIN_EMBEDDER_KEY", embedder_url),
@@ -153,6 +158,32 @@ def load_key(environ: Mapping[str, str], name: str, url: str) -> Secret | None:
     if not value or not url.startswith(("openai://", "anthropic://")):
         return None
     return Secret(value=value, origin=usual, base_url=base_url)
+
+
+def load_nats(values: Mapping[str, str]) -> NatsOptions:
+    """How to reach a NATS that others run, and how many copies it is to keep."""
+    if bool(values["FLEETBRAIN_NATS_CERTIFICATE"]) != bool(values["FLEETBRAIN_NATS_KEY"]):
+        name = "FLEETBRAIN_NATS_KEY" if values["FLEETBRAIN_NATS_CERTIFICATE"] else "FLEETBRAIN_NATS_CERTIFICATE"
+        raise invalid(name, "", "is missing", "Set both FLEETBRAIN_NATS_CERTIFICATE and FLEETBRAIN_NATS_KEY, or none.")
+    replicas = values["FLEETBRAIN_NATS_REPLICAS"] or "0"
+    if replicas not in ("0", "1", "3", "5"):
+        raise invalid("FLEETBRAIN_NATS_REPLICAS", replicas, "is not 1, 3 or 5", "Leave it out for 3 in a cluster.")
+    shrink = values["FLEETBRAIN_NATS_ALLOW_SHRINK"].lower() or "false"
+    if shrink not in ("true", "false"):
+        raise invalid("FLEETBRAIN_NATS_ALLOW_SHRINK", shrink, "is neither true nor false", "Use one of them.")
+
+    def path(name: str) -> Path | None:
+        return Path(values[name]).expanduser() if values[name] else None
+
+    return NatsOptions(
+        authority=path("FLEETBRAIN_NATS_CA"),
+        certificate=path("FLEETBRAIN_NATS_CERTIFICATE"),
+        key=path("FLEETBRAIN_NATS_KEY"),
+        credentials=path("FLEETBRAIN_NATS_CREDENTIALS_FILE"),
+        replicas=int(replicas),
+        tags=tuple(tag.strip() for tag in values["FLEETBRAIN_NATS_TAGS"].split(",") if tag.strip()),
+        allow_shrink=shrink == "true",
+    )
 
 
 def load_tls(values: Mapping[str, str]) -> TlsFiles | None:

@@ -10,7 +10,7 @@ from services.domain.errors import Overloaded, Unavailable
 from services.runtime.consumers import ensure_consumer
 from services.runtime.nats_connection import ApiError, NatsConnection, read_api
 from services.runtime.pull import ACK, TERM, Delivery, PullReader, open_reader
-from services.runtime.streams import ensure_stream, work_queue_stream
+from services.runtime.streams import Topology, ensure_stream, work_queue_stream
 
 QUEUE_FULL = frozenset({10047, 10077, 10054, 10122, 10123})
 
@@ -113,10 +113,10 @@ CONSUMER = "workers"
 
 
 async def ensure_queue(
-    connection: NatsConnection, name: str, subjects: str, *, replicas: int, in_flight_max: int
+    connection: NatsConnection, name: str, subjects: str, *, topology: Topology, in_flight_max: int
 ) -> WorkQueue:
     """The queue, made when it is not there."""
-    await ensure_stream(connection, work_queue_stream(name, subjects), replicas=replicas)
+    await ensure_stream(connection, work_queue_stream(name, subjects), topology=topology)
     await ensure_consumer(
         connection, name, CONSUMER, subjects=subjects, deliver_policy="all", ack_pending_max=in_flight_max
     )
