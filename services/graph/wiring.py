@@ -16,6 +16,7 @@ from services.runtime.bus import Bus
 from services.runtime.process import Module
 from services.runtime.projection import HostedProjection
 from services.runtime.settings import Settings
+from services.runtime.store_catalog import FolderCatalog
 
 FOLDER = "graph"
 
@@ -31,7 +32,7 @@ async def open_module(settings: Settings, bus: Bus, parser: PageParser) -> Async
 
         return GraphProjection(SqliteGraphStore(folder), parser)
 
-    projection = HostedProjection(name="graph", bus=bus, folder=settings.data / FOLDER, open_store=open_store)
+    projection = HostedProjection(name="graph", bus=bus, catalog=FolderCatalog(settings.data / FOLDER, open_store))
     servicer = GraphServicer(projection, engine="sqlite")
     await projection.start()
     try:

@@ -94,8 +94,16 @@ class PageLog:
         if len(batch) == 1:
             record = batch[0]
             headers = {EXPECTED_STREAM: STREAM, EXPECTED_SEQUENCE: str(record.expected)}
-            reply = await self._connection.request(subject_of(record.key), encode_record(record), headers=headers)
-            return [replace(record, revision=self._sequence(reply, record.slug))]
+            payload = encode_record(record)
+            reply = await self._connection.request(subject_of(record.key), payload, headers=headers)
+            try:
+                return [replace(record, revision=self._sequence(reply, record.slug))]
+            except WrongLastSequence:
+                # A leader may have died with the answer, and the next one refuses to store the same twice.
+                newest = await self.newest(record.key)
+                if newest is None or encode_record(newest) != payload:
+                    raise
+                return [replace(record, revision=newest.revision)]
         return await self._append_batch(batch)
 
     async def _append_batch(self, batch: Sequence[PageRecord]) -> list[PageRecord]:
@@ -177,6 +185,13 @@ class PageLog:
         assert isinstance(state, dict)
         return int(state["last_seq"])
 
+    async def log_id(self) -> str:
+        """A UUID of this log, the same for every reader as long as the stream lives, and another for every other log.
+
+        Of the moment in which the stream was made, which the server keeps, also through a backup, to the nanosecond.
+        """
+        return str(uuid.uuid5(LOG_IDS, str((await self._info())["created"])))
+
     async def keys(self, source: str, folder: str = "") -> list[PageKey]:
         """All addresses of a source, or at and below one folder, that have any record: live, deleted or redirected.
 
@@ -224,6 +239,8 @@ class PageLog:
             ) from error
 
 
+LOG_IDS = uuid.UUID("6a6f1c1e-5c0b-4b8e-9d0f-2f7d1c9a3b57")
+"""The name space of logs' ids."""
 CURRENT_WINDOW = 64
 """Pages read ahead by `current`: enough to hide the round trips, little enough to hold the largest in memory."""
 MSG_GET = f"$JS.API.STREAM.MSG.GET.{STREAM}"

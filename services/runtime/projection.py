@@ -12,7 +12,6 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Generic, TypeVar
 
 from services.domain.errors import BrainError, Conflict, Internal, NotReady, Unavailable
@@ -20,17 +19,11 @@ from services.domain.records import PageId, PageKey, PageRecord, RecordKind
 from services.runtime.bus import Bus
 from services.runtime.consumers import delete_consumer, ensure_consumer
 from services.runtime.page_log import STREAM, SUBJECTS
-from services.runtime.projection_pointer import (
-    Pointer,
-    other_stores,
-    read_pointer,
-    remove_store,
-    write_pointer,
-)
 from services.runtime.projection_report import report_progress
 from services.runtime.projection_runner import RETRY_SECONDS, Runner
 from services.runtime.projection_store import ProjectionProgress, ProjectionStore, RebuildResult
 from services.runtime.pull import ConsumerGone
+from services.runtime.store_catalog import Pointer, StoreCatalog
 from services.runtime.tasks import finish, stop
 from services.runtime.telemetry import PROJECTION_PENDING, PROJECTION_REVISION
 from services.runtime.watermark import Watermark
@@ -93,8 +86,7 @@ class HostedProjection(Generic[S]):
         *,
         name: str,
         bus: Bus,
-        folder: Path,
-        open_store: Callable[[str, Path], Awaitable[S]],
+        catalog: StoreCatalog[S],
         batch_max: int = BATCH_MAX,
         close_grace_seconds: float = CLOSE_GRACE_SECONDS,
         retry_seconds: Sequence[float] = RETRY_SECONDS,
@@ -104,16 +96,14 @@ class HostedProjection(Generic[S]):
         Args:
             name: Such as `search-lexical`; with the store's id it is the durable's name.
             bus: The log.
-            folder: Where the stores' folders lie.
-            open_store: Opens or makes the store with this id in this folder, which exists.
+            catalog: Where its stores are.
             batch_max: Most records that `apply` is given at once.
             close_grace_seconds: How long an old store stays open after another took its place.
             retry_seconds: Delays between the tries of a message that cannot be applied; after the last it is given up.
         """
         self.name = name
         self._bus = bus
-        self._folder = folder
-        self._open_store = open_store
+        self._catalog = catalog
         self._batch_max = batch_max
         self._close_grace_seconds = close_grace_seconds
         self._retry_seconds = retry_seconds
@@ -159,11 +149,12 @@ class HostedProjection(Generic[S]):
 
     async def start(self) -> None:
         """Opens the store the pointer names, or begins one when there is none or its durable is gone."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        pointer = read_pointer(self._folder)
-        for store_id in other_stores(self._folder, pointer.store_id if pointer else ""):
-            await self._discard(store_id)
-        if pointer is not None and (self._folder / pointer.store_id).is_dir():
+        pointer = await self._catalog.read()
+        stores = await self._catalog.stores()
+        for store_id in stores:
+            if pointer is None or store_id != pointer.store_id:
+                await self._discard(store_id)
+        if pointer is not None and pointer.store_id in stores:
             try:
                 self._current = await self._open(pointer.store_id, pointer.ready_from)
                 self._pointer = pointer
@@ -344,7 +335,7 @@ class HostedProjection(Generic[S]):
             await made.runner.watermark.wait_for(old.runner.watermark.revision, None)
             results = self._pointer.with_result(result) if self._pointer else {result.job_id: result}
             pointer = Pointer(store_id=made.store_id, ready_from=made.ready_from, results=results)
-            write_pointer(self._folder, pointer)
+            await self._catalog.write(pointer, expected=self._pointer)
         except BaseException:
             self._spawn(old)
             raise
@@ -357,31 +348,37 @@ class HostedProjection(Generic[S]):
         made = await self._make()
         results = pointer.results if pointer else {}
         self._pointer = Pointer(store_id=made.store_id, ready_from=made.ready_from, results=results)
-        write_pointer(self._folder, self._pointer)
+        await self._catalog.write(self._pointer, expected=pointer)
         self._current = made
 
     async def _make(self) -> Hosted[S]:
-        """A new store with its durable, empty. The folder is there first: a start finds and removes both by it."""
+        """A new store with its durable, empty. The store is there first: a start finds and removes both by it."""
         store_id = secrets.token_hex(6)
-        (self._folder / store_id).mkdir()
         try:
-            ready_from = await self._bus.page_log.last_revision()
-            await ensure_consumer(
-                self._bus.connection,
-                STREAM,
-                self._durable(store_id),
-                subjects=SUBJECTS,
-                deliver_policy="last_per_subject",
-                ack_pending_max=4 * self._batch_max,
-                inactive_seconds=INACTIVE_SECONDS,
-            )
-            return await self._open(store_id, ready_from)
+            store = await self._catalog.open(store_id)
+            try:
+                ready_from = await self._bus.page_log.last_revision()
+                await ensure_consumer(
+                    self._bus.connection,
+                    STREAM,
+                    self._durable(store_id),
+                    subjects=SUBJECTS,
+                    deliver_policy="last_per_subject",
+                    ack_pending_max=4 * self._batch_max,
+                    inactive_seconds=INACTIVE_SECONDS,
+                )
+            except BaseException:
+                await store.close()
+                raise
+            return await self._host(store_id, store, ready_from)
         except BaseException:
             await finish(self._discard(store_id))
             raise
 
     async def _open(self, store_id: str, ready_from: int) -> Hosted[S]:
-        store = await self._open_store(store_id, self._folder / store_id)
+        return await self._host(store_id, await self._catalog.open(store_id), ready_from)
+
+    async def _host(self, store_id: str, store: S, ready_from: int) -> Hosted[S]:
         try:
             runner = Runner(
                 self._bus.connection,
@@ -430,12 +427,12 @@ class HostedProjection(Generic[S]):
 
     async def _remove(self, old: Hosted[S]) -> None:
         await old.runner.store.close()
-        await asyncio.to_thread(remove_store, self._folder, old.store_id)
+        await self._catalog.remove(old.store_id)
 
     async def _discard(self, store_id: str) -> None:
         with suppress(Unavailable):  # the server forgets it by itself after INACTIVE_SECONDS
             await delete_consumer(self._bus.connection, STREAM, self._durable(store_id))
-        await asyncio.to_thread(remove_store, self._folder, store_id)
+        await self._catalog.remove(store_id)
 
     def _durable(self, store_id: str) -> str:
         return f"{self.name}-{store_id}"

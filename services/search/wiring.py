@@ -14,6 +14,7 @@ from services.runtime.bus import Bus
 from services.runtime.process import Module
 from services.runtime.projection import HostedProjection
 from services.runtime.settings import Settings
+from services.runtime.store_catalog import FolderCatalog
 from services.search.adapters.child import Child
 from services.search.adapters.edge import EdgeIndex
 from services.search.adapters.local_embedder import LocalEmbedder
@@ -115,8 +116,7 @@ def lexical_projection(settings: Settings, bus: Bus, parser: PageParser) -> Host
     return HostedProjection(
         name="search-lexical",
         bus=bus,
-        folder=settings.data / "lexical",
-        open_store=open_store,
+        catalog=FolderCatalog(settings.data / "lexical", open_store),
         batch_max=LEXICAL_BATCH_MAX,
     )
 
@@ -145,8 +145,7 @@ async def _open_collections(
         projection = HostedProjection(
             name="search-vectors",
             bus=bus,
-            folder=place,
-            open_store=open_store,
+            catalog=FolderCatalog(place, open_store),
             batch_max=batch_max,
         )
         return Collection(projection=projection, signature=embedder.signature, folder=place)

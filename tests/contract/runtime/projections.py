@@ -11,6 +11,7 @@ from services.domain.records import PageRecord
 from services.runtime.bus import Bus
 from services.runtime.page_log import WrongLastSequence
 from services.runtime.projection import HostedProjection
+from services.runtime.store_catalog import FolderCatalog
 from tests.model_store import Disk, ModelStore
 from tests.records import key, put
 
@@ -25,8 +26,7 @@ def describe(bus: Bus, folder: Path, disk: Disk, *, batch_max: int = 16) -> Proj
     return HostedProjection(
         name="model",
         bus=bus,
-        folder=folder,
-        open_store=disk.open,
+        catalog=FolderCatalog(folder, disk.open),
         batch_max=batch_max,
         close_grace_seconds=0,
         retry_seconds=QUICK,
