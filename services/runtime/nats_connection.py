@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TypeVar
@@ -86,7 +87,7 @@ class NatsConnection:
         self._client = client
         self._storage = storage
         self._stop_storage = storage.listen(self._on_storage_failure) if storage is not None else ignore
-        self._inbox = client.new_inbox()
+        self._inbox = ""  # below the user's name, known once we are connected
         self._numbers = itertools.count()
         self._waiting: dict[str, Pending] = {}
         self._resends: asyncio.Task[None] | None = None
@@ -124,6 +125,7 @@ class NatsConnection:
 
     async def start(self) -> None:
         """Opens the inbox for replies."""
+        self._inbox = self.new_inbox()
         await self._client.subscribe(
             f"{self._inbox}.*",
             cb=self._on_reply,
@@ -388,6 +390,7 @@ async def connect(
             signature_cb=None if signer is None else signer.sign,
             user_jwt_cb=None if signer is None else signer.jwt,
             tls=tls,
+            inbox_prefix=inbox_prefix(addresses.user),
             allow_reconnect=True,
             connect_timeout=CONNECT_HOST_SECONDS,
             reconnect_time_wait=0.1,  # type: ignore[arg-type]  # seconds; a restarted child is back at once
@@ -445,6 +448,11 @@ def api_error(error: object) -> ApiError:
 def stores(request: Request) -> bool:
     """Whether the server would have to store what is sent."""
     return not request.subject.startswith("$JS.")
+
+
+def inbox_prefix(user: str | None) -> str:
+    """Where replies arrive: below the user's name, so that the servers can keep one service from another's."""
+    return f"_INBOX.{user}" if user is not None and re.fullmatch(r"[A-Za-z0-9_-]+", user) else "_INBOX"
 
 
 def ignore() -> None:
