@@ -12,6 +12,7 @@ from brain.v1.ingest_service_pb2_grpc import IngestServiceStub
 from brain.v1.job_service_pb2_grpc import JobServiceStub
 from brain.v1.search_service_pb2_grpc import SearchServiceStub
 from services.runtime.channels import open_channel
+from services.runtime.local_calls import LocalCalls
 from services.runtime.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,8 +36,11 @@ class Peers:
 
 
 @asynccontextmanager
-async def open_peers(settings: Settings) -> AsyncIterator[Peers]:
-    """Opens the channels; nothing is called yet, so the services may come up later."""
+async def open_peers(settings: Settings, local: LocalCalls | None = None) -> AsyncIterator[Peers]:
+    """Opens the channels; nothing is called yet, so the services may come up later.
+
+    `local` is what this process serves itself: calls to that need no wire.
+    """
     addresses = {
         "brain.v1.IngestService": settings.ingest_address,
         "brain.v1.SearchService": settings.search_address,
@@ -46,7 +50,7 @@ async def open_peers(settings: Settings) -> AsyncIterator[Peers]:
     async with AsyncExitStack() as stack:
         channels = {
             service: await stack.enter_async_context(
-                open_channel(address, service=service, token=settings.token, tls=settings.tls)
+                open_channel(address, service=service, token=settings.token, tls=settings.tls, local=local)
             )
             for service, address in addresses.items()
         }

@@ -29,6 +29,7 @@ from services.domain.context import OperationContext
 from services.domain.errors import BrainError, InvalidArgument
 from services.runtime.calls import operation
 from services.runtime.data_folder import socket_path
+from services.runtime.local_calls import LocalCalls
 from services.runtime.process import Module
 from services.runtime.settings import Settings
 
@@ -41,14 +42,14 @@ Worker: TypeAlias = Callable[[], Coroutine[None, None, None]]
 
 
 @asynccontextmanager
-async def open_module(settings: Settings) -> AsyncIterator[Module]:
+async def open_module(settings: Settings, calls_here: LocalCalls | None = None) -> AsyncIterator[Module]:
     """The gateway with its sockets bound: who reads their addresses finds them open.
 
     Raises:
         InvalidArgument: FLEETBRAIN_HTTP names an address that cannot be listened at.
     """
     operations = all_operations()
-    async with open_peers(settings) as peers:
+    async with open_peers(settings, calls_here) as peers:
         recall = Recall(peers=peers, clock=time.perf_counter, now=_now, relation_guess=RelationGuess(peers=peers))
         runner = Runner(operations=operations, peers=peers, recall=recall)
         mcp = LateEndpoint(partial(_load_mcp, runner))

@@ -21,6 +21,7 @@ from services.domain.errors import BrainError, InvalidArgument
 from services.domain.parser import PageParser
 from services.runtime.bus import Bus, open_bus
 from services.runtime.data_folder import claim, read_brain_file, remove_brain_file, socket_path, write_brain_file
+from services.runtime.local_calls import LocalCalls
 from services.runtime.nats_child import nats_child
 from services.runtime.process import OpenModule, serve
 from services.runtime.settings import Settings, load_settings
@@ -99,20 +100,22 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
             )
             bus = await stack.enter_async_context(opened)
         parser = PageParser()
+        local = LocalCalls()
         gc.set_threshold(GC_THRESHOLD)
         await serve(
-            [opener(name, settings, bus, parser) for name in targets],
+            [opener(name, settings, bus, parser, local) for name in targets],
             listen_addresses(target, settings, grpc_socket),
             grace_seconds=GRACE_SECONDS,
             token=settings.token,
             tls=settings.tls,
             health_address=settings.health_listen,
             metrics_address=settings.metrics_listen,
+            local=local,
             on_serving=partial(publish_addresses, settings.data, known) if target == "all" else None,
         )
 
 
-def opener(name: Service, settings: Settings, bus: Bus | None, parser: PageParser) -> OpenModule:
+def opener(name: Service, settings: Settings, bus: Bus | None, parser: PageParser, local: LocalCalls) -> OpenModule:
     """Imports one service's wiring. Imports are local so that a process loads only its own engines' clients."""
     match name:
         case "ingest":
@@ -134,7 +137,7 @@ def opener(name: Service, settings: Settings, bus: Bus | None, parser: PageParse
         case "gateway":
             from gateway import wiring as gateway
 
-            return partial(gateway.open_module, settings)
+            return partial(gateway.open_module, settings, local)
         case _:
             assert_never(name)
 

@@ -19,6 +19,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from services.domain.errors import InvalidArgument
+from services.runtime.local_calls import LocalCalls
 from services.runtime.operations_ports import health_port, metrics_port
 from services.runtime.server import make_server
 from services.runtime.tls import TlsFiles, server_credentials
@@ -64,6 +65,7 @@ async def serve(
     tls: TlsFiles | None = None,
     health_address: str = "",
     metrics_address: str = "",
+    local: LocalCalls | None = None,
     on_serving: Callable[[Mapping[str, str]], None] | None = None,
 ) -> None:
     """Hosts modules until SIGTERM or SIGINT.
@@ -79,6 +81,7 @@ async def serve(
         tls: Certificates for the TCP addresses; without them they speak plainly. Sockets always do.
         health_address: Where the health service also answers, plainly and without a token; "" for nowhere.
         metrics_address: Where the metrics are read over HTTP; "" for nowhere.
+        local: Takes the calls that modules of this process make to each other while it serves.
         on_serving: Called once everything runs, with the modules' own addresses and the bound gRPC ones (`grpc`,
             and `grpc_tcp` for the first TCP address).
 
@@ -97,6 +100,8 @@ async def serve(
             checks = health.aio.HealthServicer()
             bound = bind(server, checks, modules, addresses, tls)
             await server.start()
+            if local is not None:
+                local.begin(addresses, [module.register for module in modules])
             await checks.set(LIVE, SERVING)
             await adapters.enter_async_context(health_port(health_address, checks))
             await adapters.enter_async_context(metrics_port(metrics_address))
@@ -109,6 +114,8 @@ async def serve(
                         on_serving({**bound, **{k: v for m in modules for k, v in m.addresses.items()}})
                     await stop.wait()
                 finally:
+                    if local is not None:
+                        local.end()
                     await checks.enter_graceful_shutdown()
                     await server.stop(grace_seconds)
                     for worker in running:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar, cast
@@ -19,18 +17,12 @@ from google.protobuf.message import Message
 from grpc import aio
 from grpc_status import rpc_status
 
-from services.domain.errors import BrainError, Internal, Unauthenticated
-from services.runtime.calls import CurrentCall, operation
+from services.domain.errors import Unauthenticated
+from services.runtime.calls import operation
 from services.runtime.channels import MESSAGE_BYTES_MAX, METADATA_BYTES_MAX
 from services.runtime.context_codec import CONTEXT_KEY, decode_context
-from services.runtime.status import code_of, deadline_exceeded, encode_status
-from services.runtime.telemetry import RPC_SECONDS
-
-log = logging.getLogger(__name__)
-
-CALL_SECONDS_MAX = 60.0
-"""How long a call without a deadline may take: longer work is a job, whose driver sends a deadline."""
-OURS = "/brain.v1."
+from services.runtime.status import encode_status
+from services.runtime.watch import CALL_SECONDS_MAX, OURS, Watch
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -145,55 +137,6 @@ class CallInterceptor(aio.ServerInterceptor):
                 field="authorization",
                 next_step="Start the calling process with the same FLEETBRAIN_TOKEN.",
             )
-
-
-class Watch:
-    """Measures one call and writes its one line."""
-
-    def __init__(self, method: str) -> None:
-        self._method = method.removeprefix(OURS)
-        self._began = time.monotonic()
-        self._code = grpc.StatusCode.CANCELLED
-        self._reason = ""
-        self.call: CurrentCall | None = None
-
-    def failure(self, error: Exception) -> BrainError:
-        """The error as the caller may see it; one of no kind of ours is logged here, with its stack, and hidden."""
-        trace_id = self.call.trace.split("-")[1] if self.call is not None else ""
-        if isinstance(error, TimeoutError):
-            error = deadline_exceeded(self._method)
-        if not isinstance(error, BrainError):
-            log.error("call failed", exc_info=error, extra={"method": self._method, "trace_id": trace_id})
-            error = Internal(
-                "INTERNAL",
-                "something went wrong inside the brain",
-                metadata={"trace_id": trace_id},
-                next_step=f"Look for trace {trace_id} in the logs." if trace_id else "Look into the logs.",
-            )
-        self._code, self._reason = code_of(error), error.reason
-        return error
-
-    def succeeded(self) -> None:
-        """Notes that the response is on its way."""
-        self._code = grpc.StatusCode.OK
-
-    def finished(self) -> None:
-        """Counts the call and writes its line; a call that neither succeeded nor failed was cancelled."""
-        seconds = time.monotonic() - self._began
-        RPC_SECONDS.labels(self._method, self._code.name).observe(seconds)
-        if not log.isEnabledFor(logging.INFO):
-            return
-        extra: dict[str, object] = {
-            "method": self._method,
-            "status": self._code.name,
-            "milliseconds": round(1000 * seconds, 3),
-        }
-        if self._reason:
-            extra["reason"] = self._reason
-        if self.call is not None:
-            extra["principal"] = self.call.context.principal
-            extra["trace_id"] = self.call.trace.split("-")[1]
-        log.info("call", extra=extra)
 
 
 def own_limit(context: Context) -> float | None:

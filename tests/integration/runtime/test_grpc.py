@@ -1,4 +1,7 @@
-"""A call from one process to another: its caller, its deadline, its trace, its errors. Over a real socket."""
+"""A call from one service to another: its caller, its deadline, its trace, its errors.
+
+Over a real socket, and inside one process: who calls cannot tell which it was.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,7 @@ from services.domain.context import OperationContext
 from services.domain.errors import BrainError, DeadlineExceeded, Internal, Overloaded, Unauthenticated, Unavailable
 from services.runtime.calls import operation, trace_id
 from services.runtime.channels import open_channel
+from services.runtime.local_calls import LocalCalls
 from services.runtime.process import OpenModule, serve
 from services.runtime.status import CODES
 from tests.integration.runtime.echo import GRAPH, INGEST, Echo, Seen, echo_module, make_echo, make_relay, relay_module
@@ -31,11 +35,20 @@ Request = ingest_service_pb2.GetPageRequest
 
 
 @asynccontextmanager
-async def serving(opens: list[OpenModule], addresses: list[str], *, token: str = "") -> AsyncIterator[dict[str, str]]:
+async def serving(
+    opens: list[OpenModule], addresses: list[str], *, token: str = "", local: LocalCalls | None = None
+) -> AsyncIterator[dict[str, str]]:
     """Serves until the block ends, and yields the bound addresses."""
     up: asyncio.Future[dict[str, str]] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(
-        serve(opens, addresses, grace_seconds=2, token=token, on_serving=lambda bound: up.set_result(dict(bound)))
+        serve(
+            opens,
+            addresses,
+            grace_seconds=2,
+            token=token,
+            local=local,
+            on_serving=lambda bound: up.set_result(dict(bound)),
+        )
     )
     both: set[asyncio.Future[Any]] = {task, up}
     await asyncio.wait(both, timeout=SECONDS, return_when=asyncio.FIRST_COMPLETED)
@@ -57,12 +70,16 @@ class Wire:
     address: str
 
 
-@pytest.fixture
-async def wire(tmp_path: Path) -> AsyncIterator[Wire]:
+@pytest.fixture(params=["socket", "one process"])
+async def wire(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Wire]:
     seen = Seen()
     echo = make_echo(seen)
     address = f"unix:{tmp_path}/b.sock"
-    async with serving([echo_module(echo)], [address]), open_channel(address, service=INGEST) as channel:
+    local = LocalCalls() if request.param == "one process" else None
+    async with (
+        serving([echo_module(echo)], [address], local=local),
+        open_channel(address, service=INGEST, local=local) as channel,
+    ):
         yield Wire(echo, seen, ingest_service_pb2_grpc.IngestServiceStub(channel), address)
 
 
@@ -270,3 +287,63 @@ async def test_a_method_that_nobody_serves_is_an_error_of_ours(wire: Wire) -> No
         stub = graph_service_pb2_grpc.GraphServiceStub(channel)
         with operation(CALLER, timeout_seconds=3), pytest.raises(Internal):
             await stub.GetStats(graph_service_pb2.GetGraphStatsRequest())
+
+
+async def test_a_call_inside_one_process_needs_no_connection(tmp_path: Path) -> None:
+    local, seen = LocalCalls(), Seen()
+    address = f"unix:{tmp_path}/b.sock"
+    async with serving([echo_module(make_echo(seen))], [address], local=local):
+        (tmp_path / "b.sock").unlink()
+        async with open_channel(address, service=INGEST, local=local) as channel:
+            stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
+            with operation(CALLER, timeout_seconds=3):
+                await stub.GetPage(Request(slug="a"))
+
+    assert seen.calls == 1
+
+
+async def test_a_service_at_another_address_is_called_there_although_one_of_its_kind_is_here(tmp_path: Path) -> None:
+    local, here, there = LocalCalls(), Seen(), Seen()
+    addresses = [f"unix:{tmp_path}/{name}.sock" for name in ("here", "there")]
+    local.begin(addresses[:1], [registering(make_echo(here))])
+    async with (
+        serving([echo_module(make_echo(there))], addresses[1:]),
+        open_channel(addresses[1], service=INGEST, local=local) as channel,
+    ):
+        stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
+        with operation(CALLER, timeout_seconds=3):
+            await stub.GetPage(Request(slug="a"))
+
+    assert (here.calls, there.calls) == (0, 1)
+
+
+async def test_a_service_of_this_process_that_stops_is_unavailable_to_new_calls(tmp_path: Path) -> None:
+    local, seen = LocalCalls(), Seen()
+    address = f"unix:{tmp_path}/none.sock"
+    local.begin([address], [registering(make_echo(seen))])
+    async with open_channel(address, service=INGEST, local=local) as channel:
+        stub = ingest_service_pb2_grpc.IngestServiceStub(channel)
+        with operation(CALLER, timeout_seconds=3):
+            await stub.GetPage(Request(slug="a"))
+            local.end()
+            with pytest.raises(Unavailable):
+                await stub.GetPage(Request(slug="a"))
+
+    assert seen.calls == 1
+
+
+async def test_a_failing_read_that_may_succeed_is_tried_again(wire: Wire) -> None:
+    async def twice() -> None:
+        if wire.seen.calls < 3:
+            raise Unavailable("PEER_UNAVAILABLE", "not yet")
+
+    wire.echo.actions["x"] = twice
+
+    with operation(CALLER, timeout_seconds=3):
+        await wire.stub.GetPage(Request(slug="x"))
+
+    assert wire.seen.calls == 3
+
+
+def registering(echo: Echo) -> Callable[[aio.Server], None]:
+    return lambda server: ingest_service_pb2_grpc.add_IngestServiceServicer_to_server(echo, server)
