@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/setup-complete
 
-.PHONY: help setup demo test test-chart check bench protos release-protos lock clean
+.PHONY: help setup demo test test-chart test-kubernetes check bench protos release-protos lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -49,6 +49,9 @@ check: setup ## Style, strict types, import rules, protobuf lint and compatibili
 
 test-chart: setup .venv/chart-complete ## The Helm chart: lint, values schema, rendered objects against three Kubernetes versions, policies
 	$(BIN)/python -m pytest tests/chart
+
+test-kubernetes: setup ## The chart on a real Kubernetes: fake nodes, then one real node with our own image (root, Go; 15 minutes the first time)
+	tests/kubernetes/run
 
 bench: setup ## Print the figures of README's table
 	$(BIN)/python -m tests.bench

@@ -13,7 +13,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 from brain.v1.graph_service_pb2 import GetGraphStatsRequest
 from brain.v1.graph_service_pb2_grpc import GraphServiceStub
-from services.domain.context import OperationContext
+from services.domain.context import OperationContext, Scope
 from services.runtime.calls import operation
 from services.runtime.channels import open_channel
 from tests.kubernetes.kube import (
@@ -38,6 +38,7 @@ from tests.kubernetes.kube import (
 from tests.kubernetes.load import Brain, agents_at_work, lost
 
 COUNTS = {"ingest": 2, "search": 2, "graph": 2, "jobs": 1, "gateway": 2, "nats": 3}
+READER = OperationContext(principal="test", scopes=frozenset({Scope.READ}), read_sources=None)
 WORK_SECONDS = 3.0
 """How long agents work before and after what is done to the brain."""
 
@@ -173,7 +174,7 @@ def test_a_fresh_replica_is_ready_only_with_all_that_the_others_hold() -> None:
 async def nodes_of(pod_address: str) -> int:
     """How many pages one replica holds in its own store, asked directly."""
     async with open_channel(f"{pod_address}:8613", service="brain.v1.GraphService", token=token()) as channel:
-        with operation(OperationContext(principal="test"), timeout_seconds=10):
+        with operation(READER, timeout_seconds=10):
             stats = await GraphServiceStub(channel).GetStats(GetGraphStatsRequest())
     return int(stats.pages)
 
