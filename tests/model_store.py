@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 
+from services.domain.errors import Unavailable
 from services.domain.records import PageId, PageKey, PageRecord
 from services.runtime.bus import Bus
+from services.runtime.store_catalog import Pointer
 from tests.page_log_model import PageLog, Record, Store, documents, rebuild
 
 
@@ -28,9 +30,49 @@ class Disk:
         self.batches: list[int] = []
 
     async def open(self, store_id: str, folder: Path) -> ModelStore:
-        """For `HostedProjection.open_store`."""
+        """For a `FolderCatalog`."""
         assert folder.is_dir()  # noqa: ASYNC240 - a folder of this test
         return ModelStore(self, self.stores.setdefault(store_id, Store()))
+
+
+class SharedCatalog:
+    """The model's stores in an engine that several processes use; a `StoreCatalog`."""
+
+    shared = True
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.pointer: Pointer | None = None
+        self.away = False
+        """Whether the engine does not answer."""
+
+    async def read(self) -> Pointer | None:
+        await self._answer()
+        return self.pointer
+
+    async def write(self, pointer: Pointer, *, expected: Pointer | None) -> bool:
+        await self._answer()
+        if (self.pointer.store_id if self.pointer else None) != (expected.store_id if expected else None):
+            return False
+        self.pointer = pointer
+        return True
+
+    async def stores(self) -> Sequence[str]:
+        await self._answer()
+        return sorted(self.disk.stores)
+
+    async def open(self, store_id: str) -> ModelStore:
+        await self._answer()
+        return ModelStore(self.disk, self.disk.stores.setdefault(store_id, Store()))
+
+    async def remove(self, store_id: str) -> None:
+        await self._answer()
+        self.disk.stores.pop(store_id, None)
+
+    async def _answer(self) -> None:
+        await asyncio.sleep(0)
+        if self.away:
+            raise Unavailable("PEER_UNAVAILABLE", "the engine is away")
 
 
 class ModelStore:

@@ -37,6 +37,7 @@ async def ensure_consumer(
     deliver_policy: Literal["all", "last_per_subject"],
     ack_pending_max: int,
     inactive_seconds: int = 0,
+    ack_wait_seconds: float = ACK_WAIT_SECONDS,
 ) -> None:
     """Makes the consumer, or updates the limits of one that is there.
 
@@ -47,7 +48,7 @@ async def ensure_consumer(
         "durable_name": name,
         "deliver_policy": deliver_policy,
         "ack_policy": "explicit",
-        "ack_wait": int(ACK_WAIT_SECONDS * SECOND),
+        "ack_wait": int(ack_wait_seconds * SECOND),
         "max_deliver": -1,
         "max_ack_pending": ack_pending_max,
         "max_waiting": PULLS_WAITING_MAX,

@@ -1,27 +1,35 @@
 """One projection of one process: the store that serves, what keeps it up to the log, and building another beside it.
 
-A private store has a folder and a durable of its own, both named by the store's id. The pointer file says which store
-serves; whatever else lies in the folder was left by a death and is removed at the next start, durable and all.
+A store has a durable of its own, both named by the store's id, and the catalog's pointer says which store serves. A
+private store belongs to this process. Stores in a server engine are shared: every process pulls from the one durable,
+follows the pointer when another switches it, and makes or removes stores only while it holds the projection's lease.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import secrets
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
+from dataclasses import replace
 from typing import Generic, TypeVar
 
 from services.domain.errors import BrainError, Conflict, Internal, NotReady, Unavailable
-from services.domain.records import PageId, PageKey, PageRecord, RecordKind
 from services.runtime.bus import Bus
-from services.runtime.consumers import delete_consumer, ensure_consumer
-from services.runtime.page_log import STREAM, SUBJECTS
+from services.runtime.projection_rebuild import (
+    Rebuild,
+    Report,
+    cancelled,
+    fill,
+    follow_elsewhere,
+    incomplete,
+    overtaken,
+)
 from services.runtime.projection_report import report_progress
-from services.runtime.projection_runner import RETRY_SECONDS, Runner
+from services.runtime.projection_runner import RETRY_SECONDS
 from services.runtime.projection_store import ProjectionProgress, ProjectionStore, RebuildResult
+from services.runtime.projection_stores import Hosted, Stores
+from services.runtime.projection_sweep import differences
 from services.runtime.pull import ConsumerGone
 from services.runtime.store_catalog import Pointer, StoreCatalog
 from services.runtime.tasks import finish, stop
@@ -33,10 +41,7 @@ __all__ = ["HostedProjection", "ProjectionProgress", "ProjectionStore", "Rebuild
 log = logging.getLogger(__name__)
 
 S = TypeVar("S", bound=ProjectionStore)
-Report = Callable[[int, int], Awaitable[None]]
 
-INACTIVE_SECONDS = 7 * 24 * 3600
-"""After so long without its process a private store's durable goes; who comes back later rebuilds."""
 BATCH_MAX = 256
 """Pages a batch: 0.8 MB at 3 kB a page, and a commit's fixed cost of tens of milliseconds over enough of them."""
 CLOSE_GRACE_SECONDS = 5.0
@@ -44,38 +49,14 @@ CLOSE_GRACE_SECONDS = 5.0
 REPORT_SECONDS = 0.2
 LOOK_SECONDS = 0.25
 """How often who waits asks the server how far the durable is: its other readers do not tell."""
+POINTER_SECONDS = 2.0
+"""How often a process looks whether another switched the stores they share, beside the hint that says so at once."""
+OPEN_RETRY_SECONDS_MIN, OPEN_RETRY_SECONDS_MAX = 0.25, 5.0
+"""Between tries of an engine that is away, or while another process makes the first store."""
 READERS_SECONDS_MAX = 60.0
-
-
-class Hosted(Generic[S]):
-    """One store with its runner, and who reads from it now."""
-
-    def __init__(self, store_id: str, ready_from: int, runner: Runner[S]) -> None:
-        self.store_id = store_id
-        self.ready_from = ready_from
-        self.runner = runner
-        self.task: asyncio.Task[None] | None = None
-        self.readers = 0
-        self.idle = asyncio.Event()
-        self.idle.set()
-
-    @property
-    def ready(self) -> bool:
-        """Whether it has reached the log's end of when it was begun."""
-        return self.ready_from == 0 or self.runner.watermark.revision > 0
-
-
-class Rebuild:
-    """A second store in the making."""
-
-    def __init__(self, job_id: str) -> None:
-        self.job_id = job_id
-        self.done = 0
-        self.total = 0
-        self.task: asyncio.Task[None] | None = None
-        self.outcome: asyncio.Future[RebuildResult] = asyncio.get_running_loop().create_future()
-        # Nobody may be waiting when it fails; the log has it then.
-        self.outcome.add_done_callback(lambda future: future.cancelled() or future.exception())
+HINTS = "brain.hints.projection"
+"""Subject on which a process says that it switched a store; the projection's name follows."""
+HINTS_MAX = 64
 
 
 class HostedProjection(Generic[S]):
@@ -103,15 +84,17 @@ class HostedProjection(Generic[S]):
         """
         self.name = name
         self._bus = bus
-        self._catalog = catalog
+        self._stores = Stores(name, bus, catalog, batch_max=batch_max, retry_seconds=retry_seconds)
         self._batch_max = batch_max
         self._close_grace_seconds = close_grace_seconds
         self._retry_seconds = retry_seconds
         self._current: Hosted[S] | None = None
         self._pointer: Pointer | None = None
+        self._changing = asyncio.Lock()
+        self._waiting_for = "the start"
         self._watermark = Watermark()
         self._tasks: asyncio.TaskGroup | None = None
-        self._rebuild: Rebuild | None = None
+        self._rebuild: Rebuild[S] | None = None
 
     @property
     def store(self) -> S:
@@ -148,29 +131,32 @@ class HostedProjection(Generic[S]):
                 hosted.idle.set()
 
     async def start(self) -> None:
-        """Opens the store the pointer names, or begins one when there is none or its durable is gone."""
-        pointer = await self._catalog.read()
-        stores = await self._catalog.stores()
-        for store_id in stores:
-            if pointer is None or store_id != pointer.store_id:
-                await self._discard(store_id)
-        if pointer is not None and pointer.store_id in stores:
-            try:
-                self._current = await self._open(pointer.store_id, pointer.ready_from)
-                self._pointer = pointer
-            except ConsumerGone:
-                log.warning("the durable is gone; the projection is built anew", extra={"projection": self.name})
-                await self._discard(pointer.store_id)
-        if self._current is None:
-            await self._begin_anew(pointer)
-        self._follow_watermark(self._hosted)
+        """Opens the store the pointer names, or begins one when there is none or its durable is gone.
+
+        Where the engine is a server that does not answer, or another process makes the first store just now, `run`
+        goes on trying.
+
+        Raises:
+            Unavailable: A private store, or NATS, cannot be had.
+            NotReady: The stores moved to another engine, belong to another log, or were made by a newer version.
+        """
+        if not self._stores.catalog.shared:
+            await self._open_private()
+            return
+        with suppress(Unavailable):
+            await self._open_shared()
 
     async def run(self) -> None:
         """Keeps the projection up to the log until cancelled: one worker of the module."""
         async with asyncio.TaskGroup() as tasks:
             self._tasks = tasks
-            self._spawn(self._hosted)
             tasks.create_task(report_progress(self._bus, self.progress), name=f"{self.name}-report")
+            if self._current is None:
+                await self._insist_on_store()
+            self._spawn(self._hosted)
+            if self._stores.catalog.shared:
+                tasks.create_task(self._tidy(), name=f"{self.name}-tidy")
+                await self._follow_pointer()
 
     async def close(self) -> None:
         """Closes the store; after `run` has ended."""
@@ -196,57 +182,88 @@ class HostedProjection(Generic[S]):
 
     async def progress(self) -> ProjectionProgress:
         """How far it is."""
-        hosted = self._hosted
+        hosted = self._current
         last_revision = await self._bus.page_log.last_revision()
-        with suppress(ConsumerGone):
-            await hosted.runner.refresh()
+        rebuilding = self._rebuild is not None
+        if hosted is not None:
+            with suppress(ConsumerGone):
+                await hosted.runner.refresh()
+        if self._stores.catalog.shared:
+            rebuilding = rebuilding or await self._stores.held_by() is not None
+            if hosted is not None:
+                await hosted.runner.count_dead()
         return ProjectionProgress(
             projection=self.name,
-            store_id=hosted.store_id,
+            store_id=hosted.store_id if hosted else "",
             indexed_revision=self._watermark.revision,
             last_revision=last_revision,
-            pending=hosted.runner.pending,
-            dead_letters=hosted.runner.dead_letters,
-            ready=hosted.ready,
-            rebuilding=self._rebuild is not None,
+            pending=hosted.runner.pending if hosted else 0,
+            dead_letters=hosted.runner.dead_letters if hosted else 0,
+            ready=self.ready,
+            rebuilding=rebuilding,
+            waiting_for=(hosted.runner.waiting_for if hosted else "") or self._waiting_for,
         )
 
-    async def rebuild(self, job_id: str, report: Report) -> RebuildResult:
+    async def rebuild(
+        self, job_id: str, report: Report, *, to: StoreCatalog[S] | None = None, to_url: str = ""
+    ) -> RebuildResult:
         """Builds a second store from the log and puts it in the place of the first, which serves until then.
 
-        The same job id joins the rebuild that runs, and gets the result of one that is finished. Another waits until
-        the one before has ended. Cancelling the caller leaves the work running: `cancel_rebuild` ends it.
+        The same job id joins the rebuild that runs, in this process or another, and gets the result of one that is
+        finished. Another waits until the one before has ended. Cancelling the caller leaves the work running:
+        `cancel_rebuild` ends it.
+
+        Args:
+            job_id: Idempotency key. Where stores are shared, and in a move, it names the store, so that a rebuild goes
+                on where a death cut it short.
+            report: Told pages done and pages in all.
+            to: Another engine, where the store is made, compared with the log address by address, and serves from
+                then on. The old store stays where it is, and says where to.
+            to_url: The address of `to` without credentials, for whoever starts with the old setting.
 
         Raises:
             Conflict: It was cancelled.
             NotReady: The projection is not running.
         """
-        while self._rebuild is not None and self._rebuild.job_id != job_id:
-            await asyncio.wait({self._rebuild.outcome})
-        if self._pointer is not None and job_id in self._pointer.results:
-            return self._pointer.results[job_id]
-        if self._rebuild is None:
-            if self._tasks is None:
-                raise NotReady("INDEX_BEHIND", f"{self.name} is not running yet", retry_after_seconds=1.0)
-            rebuild = Rebuild(job_id)
-            rebuild.task = self._begin(self._build(rebuild), f"rebuild-{self.name}")
-            self._rebuild = rebuild
-        rebuild = self._rebuild
-        while not rebuild.outcome.done():
-            await report(rebuild.done, rebuild.total)
-            await asyncio.wait({rebuild.outcome}, timeout=REPORT_SECONDS)
-        result = await asyncio.shield(rebuild.outcome)
-        await report(result.pages, result.pages)
-        return result
+        while True:
+            while self._rebuild is not None and self._rebuild.job_id != job_id:
+                await asyncio.wait({self._rebuild.outcome})
+            if self._stores.catalog.shared:
+                self._pointer = await self._stores.catalog.read() or self._pointer
+            if self._pointer is not None and job_id in self._pointer.results:
+                return self._pointer.results[job_id]
+            rebuild = self._rebuild
+            if rebuild is None:
+                if self._tasks is None or self._current is None:
+                    raise NotReady("INDEX_BEHIND", f"{self.name} is not running yet", retry_after_seconds=1.0)
+                target = self._stores if to is None else self._stores_in(to)
+                rebuild = Rebuild(job_id, target, moved_to=to_url if to is not None else "")
+                rebuild.task = self._begin(self._build(rebuild), f"rebuild-{self.name}")
+                self._rebuild = rebuild
+            while not rebuild.outcome.done():
+                await report(rebuild.done, rebuild.total)
+                await asyncio.wait({rebuild.outcome}, timeout=REPORT_SECONDS)
+            if rebuild.held_elsewhere:
+                await follow_elsewhere(rebuild, report)
+                continue
+            result = await asyncio.shield(rebuild.outcome)
+            await report(result.pages, result.pages)
+            return result
 
     async def cancel_rebuild(self, job_id: str) -> bool:
         """Ends a rebuild and removes what it made; whether there was one of this id."""
         rebuild = self._rebuild
-        if rebuild is None or rebuild.job_id != job_id or rebuild.task is None:
-            return False
-        rebuild.task.cancel()
-        await asyncio.wait({rebuild.task})
-        return True
+        if rebuild is not None and rebuild.job_id == job_id and rebuild.task is not None:
+            rebuild.cancelled = True
+            rebuild.task.cancel()
+            await asyncio.wait({rebuild.task})
+            return True
+        store_id = self._stores.store_of(job_id)
+        serving = self._pointer.store_id if self._pointer else ""
+        if self._stores.catalog.shared and store_id != serving and await self._stores.pending(store_id) is not None:
+            await self._stores.delete_durable(store_id)  # whoever fills the store sees that, and gives up
+            return True
+        return False
 
     async def sweep(self) -> int:
         """Applies again every slug whose held page id and revision differ from the log's; returns how many differed.
@@ -255,24 +272,18 @@ class HostedProjection(Generic[S]):
         come to is left to it.
         """
         hosted = self._hosted
-        with self.use() as store:
-            known_to = self._watermark.revision
-            held: dict[PageKey, set[tuple[PageId, int]]] = {}
-            async for key, page_id, revision in store.held():
-                held.setdefault(key, set()).add((page_id, revision))
-            different: list[PageRecord] = []
-            async for record in self._bus.page_log.current(None):
-                shown = held.pop(record.key, set())
-                wanted = set() if record.kind is RecordKind.DELETE else {(record.page_id, record.revision)}
-                if shown != wanted and record.revision <= known_to:
-                    different.append(record)
-            different += [unknown_to_log(key, max(revision for _, revision in rows)) for key, rows in held.items()]
-            repaired = 0
-            for start in range(0, len(different), self._batch_max):
-                part = different[start : start + self._batch_max]
-                failed = await hosted.runner.applier.bring_up({record.key: record for record in part})
-                repaired += len(part) - len(failed)
+        with self.use():
+            repaired = await self._repair(hosted)
         log.info("projection swept", extra={"projection": self.name, "repaired": repaired})
+        return repaired
+
+    async def _repair(self, hosted: Hosted[S]) -> int:
+        different = await differences(self._bus.page_log, hosted.runner.store, up_to=hosted.runner.watermark.revision)
+        repaired = 0
+        for start in range(0, len(different), self._batch_max):
+            part = different[start : start + self._batch_max]
+            failed = await hosted.runner.applier.bring_up({record.key: record for record in part})
+            repaired += len(part) - len(failed)
         return repaired
 
     def _spawn(self, hosted: Hosted[S]) -> None:
@@ -288,116 +299,240 @@ class HostedProjection(Generic[S]):
             work.close()
             raise NotReady("INDEX_BEHIND", f"{self.name} is stopping", retry_after_seconds=1.0) from error
 
+    async def _open_private(self) -> None:
+        pointer = await self._stores.catalog.read()
+        check_serves(self.name, pointer)
+        await self._stores.discard_others(pointer)
+        if pointer is not None:
+            try:
+                self._adopt(await self._stores.open(pointer), pointer)
+            except ConsumerGone:
+                log.warning("the durable is gone; the projection is built anew", extra={"projection": self.name})
+                await self._stores.discard(pointer.store_id)
+        if self._current is None:
+            await self._begin_anew(pointer)
+
+    async def _open_shared(self) -> bool:
+        """Joins the store that serves all, or begins one; whether it did: another process may be about to."""
+        catalog = self._stores.catalog
+        try:
+            if await self._join(await catalog.read()):
+                return True
+            async with self._stores.hold():
+                pointer = await catalog.read()
+                if await self._join(pointer):
+                    return True
+                log.warning("a shared store is begun", extra={"projection": self.name})
+                await self._begin_anew(pointer)
+                return True
+        except Conflict as error:
+            self._waiting_for = error.message
+            return False
+        except Unavailable as error:
+            self._waiting_for = error.message
+            log.warning("projection waits", extra={"projection": self.name, "error": error.message})
+            raise
+
+    async def _join(self, pointer: Pointer | None) -> bool:
+        check_serves(self.name, pointer)
+        if pointer is None:
+            return False
+        try:
+            self._adopt(await self._stores.open(pointer), pointer)
+        except ConsumerGone:
+            return False
+        return True
+
+    async def _insist_on_store(self) -> None:
+        delay = OPEN_RETRY_SECONDS_MIN
+        while True:
+            with suppress(Unavailable):
+                if await self._open_shared():
+                    return
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, OPEN_RETRY_SECONDS_MAX)
+
+    def _adopt(self, hosted: Hosted[S], pointer: Pointer) -> None:
+        """Lets a store serve from now on."""
+        self._current, self._pointer, self._waiting_for = hosted, pointer, ""
+        self._follow_watermark(hosted)
+
     async def _follow(self, hosted: Hosted[S]) -> None:
-        """Runs a store's runner; when the serving store's durable is deleted, begins another store."""
+        """Runs a store's runner; when the serving store's durable is deleted, goes on with another store."""
         try:
             await hosted.runner.run()
         except ConsumerGone:
             if hosted is not self._current:
-                return  # a rebuild that is being removed
-            log.warning("the durable is gone; the projection is built anew", extra={"projection": self.name})
-            await self._begin_anew(self._pointer)
-            self._follow_watermark(self._hosted)
-            self._spawn(self._hosted)
-            await self._retire(hosted)
+                return  # a rebuild that is being removed, or a store that another replaced
+            log.warning("the durable is gone; another store takes its place", extra={"projection": self.name})
+            while hosted is self._current:
+                if not await self._replace(hosted):
+                    await asyncio.sleep(OPEN_RETRY_SECONDS_MIN)
+            await self._retire(hosted, remove=not self._stores.catalog.shared)
 
-    async def _build(self, rebuild: Rebuild) -> None:
+    async def _replace(self, gone: Hosted[S]) -> bool:
+        """Goes on with another store in place of one that is gone; whether there was one to be had."""
+        async with self._changing:
+            if gone is self._current:
+                if not self._stores.catalog.shared:
+                    await self._begin_anew(self._pointer)
+                else:
+                    with suppress(Unavailable):
+                        await self._open_shared()
+                if gone is self._current:
+                    return False
+                self._spawn(self._hosted)
+            return True
+
+    async def _follow_pointer(self) -> None:
+        """Notices what other processes did to the stores that all share, until cancelled."""
+        hint = asyncio.Event()
+        subject = f"{HINTS}.{self.name}"
+        await self._bus.connection.subscribe(
+            subject, lambda _: hint.set(), messages_max=HINTS_MAX, bytes_max=HINTS_MAX * 1024
+        )
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POINTER_SECONDS):
+                    await hint.wait()
+            hint.clear()
+            try:
+                old = await self._look()
+            except (BrainError, ConsumerGone) as error:
+                self._waiting_for = error.message if isinstance(error, BrainError) else ""
+                continue
+            self._waiting_for = ""
+            if old is not None:
+                self._begin(self._retire(old, remove=False), f"{self.name}-retire")
+
+    async def _look(self) -> Hosted[S] | None:
+        """Goes over to the store that serves now, if it is another; returns the one before then."""
+        pointer = await self._stores.catalog.read()
+        async with self._changing:
+            old = self._hosted
+            if pointer is None or pointer.store_id == old.store_id:
+                check_serves(self.name, pointer)
+                await old.runner.refresh()
+                return None
+            made = await self._stores.open(pointer)
+            await stop(old.task)
+            self._adopt(made, pointer)
+            self._spawn(made)
+            log.info("another process switched the store", extra={"projection": self.name, "store": made.store_id})
+            return old
+
+    async def _tidy(self) -> None:
+        """Removes what deaths left of stores, unless another process is at work on some."""
+        with suppress(Conflict, Unavailable):
+            async with self._stores.hold():
+                pointer = await self._stores.catalog.read()
+                if pointer is not None:
+                    await self._stores.discard_others(pointer)
+
+    async def _build(self, rebuild: Rebuild[S]) -> None:
+        try:
+            if rebuild.stores.catalog.shared or self._stores.catalog.shared:
+                async with rebuild.stores.hold():
+                    rebuild.leased = True
+                    await self._build_alone(rebuild)
+            else:
+                await self._build_alone(rebuild)
+        except Conflict as error:
+            if not rebuild.outcome.done():
+                rebuild.held_elsewhere = not rebuild.leased
+                rebuild.outcome.set_exception(error)
+        except BrainError as error:
+            if not rebuild.outcome.done():
+                rebuild.outcome.set_exception(error)
+        except asyncio.CancelledError:
+            if not rebuild.outcome.done():
+                rebuild.outcome.set_exception(cancelled(rebuild.job_id))
+            raise
+        finally:
+            if self._rebuild is rebuild:
+                self._rebuild = None
+
+    async def _build_alone(self, rebuild: Rebuild[S]) -> None:
         made: Hosted[S] | None = None
         try:
-            made = await self._make()
-            rebuild.total = made.runner.pending
+            made = await rebuild.stores.make(self._store_to_fill(rebuild))
             self._spawn(made)
-            while not await made.runner.watermark.wait_for(made.ready_from, REPORT_SECONDS):
-                rebuild.done = rebuild.total - min(made.runner.pending, rebuild.total)
-            rebuild.done = rebuild.total
+            await fill(rebuild, made)
+            if rebuild.moved_to:
+                await self._verify(rebuild, made)
             result = RebuildResult(job_id=rebuild.job_id, store_id=made.store_id, pages=rebuild.total)
-            old = await self._switch(made, result)
+            async with self._changing:
+                old = await self._switch(rebuild, made, result)
         except asyncio.CancelledError:
-            await finish(self._abandon(made))
-            rebuild.outcome.set_exception(cancelled(rebuild.job_id))
+            await finish(self._abandon(rebuild, made, keep=rebuild.resumable and not rebuild.cancelled))
             raise
         except Exception as error:  # handed to whoever asked for the rebuild; it must not end the process
-            await self._abandon(made)
+            await self._abandon(rebuild, made, keep=False)
             log.exception("rebuild failed", extra={"projection": self.name})
             failure = error if isinstance(error, BrainError) else Internal("INTERNAL", f"the rebuild failed: {error!r}")
             rebuild.outcome.set_exception(failure)
             return
-        finally:
-            self._rebuild = None
+        self._rebuild = None
         rebuild.outcome.set_result(result)
-        await self._retire(old)
+        # What moved away stays: other processes may still serve from it, and it is the way back.
+        await self._retire(old, remove=not rebuild.moved_to)
 
-    async def _switch(self, made: Hosted[S], result: RebuildResult) -> Hosted[S]:
+    def _store_to_fill(self, rebuild: Rebuild[S]) -> str:
+        """The id of the store, where a death may be gone on from; empty for a new one."""
+        if not rebuild.resumable:
+            return ""
+        store_id = rebuild.stores.store_of(rebuild.job_id)
+        return "" if self._pointer is not None and self._pointer.store_id == store_id else store_id
+
+    async def _verify(self, rebuild: Rebuild[S], made: Hosted[S]) -> None:
+        """Compares a store with the log, repairs what differs and compares again."""
+        repaired = await self._repair(made)
+        left = await differences(self._bus.page_log, made.runner.store, up_to=made.runner.watermark.revision)
+        log.info("moved store compared", extra={"projection": self.name, "repaired": repaired, "left": len(left)})
+        if left and made.runner.dead_letters < len(left):
+            raise incomplete(rebuild.moved_to, [record.slug for record in left])
+
+    async def _switch(self, rebuild: Rebuild[S], made: Hosted[S], result: RebuildResult) -> Hosted[S]:
         """Puts a store that is ready in the place of the one that serves, which it has caught up with."""
         old = self._hosted
         await stop(old.task)  # else both go on and neither is ever ahead for sure
         try:
-            await made.runner.watermark.wait_for(old.runner.watermark.revision, None)
+            catalog = rebuild.stores.catalog
+            expected = await catalog.read() if rebuild.moved_to else self._pointer
             results = self._pointer.with_result(result) if self._pointer else {result.job_id: result}
             pointer = Pointer(store_id=made.store_id, ready_from=made.ready_from, results=results)
-            await self._catalog.write(pointer, expected=self._pointer)
+            await made.runner.watermark.wait_for(old.runner.watermark.revision, None)
+            if not await catalog.write(pointer, expected=expected):
+                raise overtaken(self.name)
+            if rebuild.moved_to and self._pointer is not None:
+                left = replace(self._pointer, moved_to=rebuild.moved_to)
+                await self._stores.catalog.write(left, expected=self._pointer)
         except BaseException:
             self._spawn(old)
             raise
-        self._pointer, self._current = pointer, made
-        self._follow_watermark(made)
+        self._stores = rebuild.stores
+        self._adopt(made, pointer)
+        with suppress(Unavailable):
+            await self._bus.publish(f"{HINTS}.{self.name}", made.store_id.encode())
         log.info("projection rebuilt", extra={"projection": self.name, "store": made.store_id, "pages": result.pages})
         return old
 
     async def _begin_anew(self, pointer: Pointer | None) -> None:
-        made = await self._make()
+        made = await self._stores.make()
         results = pointer.results if pointer else {}
-        self._pointer = Pointer(store_id=made.store_id, ready_from=made.ready_from, results=results)
-        await self._catalog.write(self._pointer, expected=pointer)
-        self._current = made
+        begun = Pointer(store_id=made.store_id, ready_from=made.ready_from, results=results)
+        if not await self._stores.catalog.write(begun, expected=pointer):
+            await made.runner.store.close()
+            await self._stores.discard(made.store_id)
+            raise overtaken(self.name)
+        self._adopt(made, begun)
 
-    async def _make(self) -> Hosted[S]:
-        """A new store with its durable, empty. The store is there first: a start finds and removes both by it."""
-        store_id = secrets.token_hex(6)
-        try:
-            store = await self._catalog.open(store_id)
-            try:
-                ready_from = await self._bus.page_log.last_revision()
-                await ensure_consumer(
-                    self._bus.connection,
-                    STREAM,
-                    self._durable(store_id),
-                    subjects=SUBJECTS,
-                    deliver_policy="last_per_subject",
-                    ack_pending_max=4 * self._batch_max,
-                    inactive_seconds=INACTIVE_SECONDS,
-                )
-            except BaseException:
-                await store.close()
-                raise
-            return await self._host(store_id, store, ready_from)
-        except BaseException:
-            await finish(self._discard(store_id))
-            raise
-
-    async def _open(self, store_id: str, ready_from: int) -> Hosted[S]:
-        return await self._host(store_id, await self._catalog.open(store_id), ready_from)
-
-    async def _host(self, store_id: str, store: S, ready_from: int) -> Hosted[S]:
-        try:
-            runner = Runner(
-                self._bus.connection,
-                self._bus.page_log,
-                store,
-                projection=self.name,
-                durable=self._durable(store_id),
-                ready_from=ready_from,
-                batch_max=self._batch_max,
-                retry_seconds=self._retry_seconds,
-            )
-            await runner.start()
-        except BaseException:
-            await store.close()
-            raise
-        return Hosted(store_id, ready_from, runner)
+    def _stores_in(self, catalog: StoreCatalog[S]) -> Stores[S]:
+        return Stores(self.name, self._bus, catalog, batch_max=self._batch_max, retry_seconds=self._retry_seconds)
 
     def _follow_watermark(self, hosted: Hosted[S]) -> None:
         """Lets this store's progress be the projection's."""
+        self._watermark.restart(hosted.runner.watermark.revision)
 
         def advanced(revision: int) -> None:
             if hosted is self._current:
@@ -407,52 +542,39 @@ class HostedProjection(Generic[S]):
 
         hosted.runner.watermark.listen(advanced)
 
-    async def _abandon(self, made: Hosted[S] | None) -> None:
+    async def _abandon(self, rebuild: Rebuild[S], made: Hosted[S] | None, *, keep: bool) -> None:
+        """Lets go of a store that will not serve; one that is kept is gone on with by the same job."""
         if made is not None:
             await stop(made.task)
             await made.runner.store.close()
-            await self._discard(made.store_id)
+            if not keep:
+                await rebuild.stores.discard(made.store_id)
 
-    async def _retire(self, old: Hosted[S]) -> None:
-        """Removes a store that another replaced, once nobody reads from it."""
-        with suppress(Unavailable):
-            await delete_consumer(self._bus.connection, STREAM, self._durable(old.store_id))
+    async def _retire(self, old: Hosted[S], *, remove: bool) -> None:
+        """Closes a store that another replaced, once nobody reads from it."""
+        stores = self._stores
+        if remove:
+            await stores.delete_durable(old.store_id)
         try:
             await asyncio.sleep(self._close_grace_seconds)
             with suppress(TimeoutError):
                 async with asyncio.timeout(READERS_SECONDS_MAX):
                     await old.idle.wait()
         finally:
-            await finish(self._remove(old))
+            await finish(self._put_away(stores, old, remove=remove))
 
-    async def _remove(self, old: Hosted[S]) -> None:
+    async def _put_away(self, stores: Stores[S], old: Hosted[S], *, remove: bool) -> None:
         await old.runner.store.close()
-        await self._catalog.remove(old.store_id)
-
-    async def _discard(self, store_id: str) -> None:
-        with suppress(Unavailable):  # the server forgets it by itself after INACTIVE_SECONDS
-            await delete_consumer(self._bus.connection, STREAM, self._durable(store_id))
-        await self._catalog.remove(store_id)
-
-    def _durable(self, store_id: str) -> str:
-        return f"{self.name}-{store_id}"
+        if remove:
+            await stores.catalog.remove(old.store_id)
 
 
-def unknown_to_log(key: PageKey, revision: int) -> PageRecord:
-    """A delete for a slug that the log does not know at all, newer than what is held: only a lost log leaves such."""
-    return PageRecord(
-        source=key.source,
-        slug=key.slug,
-        kind=RecordKind.DELETE,
-        page_id=PageId(""),
-        time=datetime.now(UTC),
-        actor="service:projection",
-        revision=revision + 1,
-    )
-
-
-def cancelled(job_id: str) -> Conflict:
-    """A rebuild that somebody ended."""
-    return Conflict(
-        "JOB_STATE", "the rebuild was cancelled", field="job_id", value=job_id, next_step="Submit another one."
-    )
+def check_serves(name: str, pointer: Pointer | None) -> None:
+    """Refuses stores whose place another engine took."""
+    if pointer is not None and pointer.moved_to:
+        raise NotReady(
+            "INDEX_BEHIND",
+            f"{name} was moved to {pointer.moved_to}; the stores here serve no more",
+            value=pointer.moved_to,
+            next_step=f"Set the engine's URL to {pointer.moved_to}, and start again.",
+        )

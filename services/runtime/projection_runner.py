@@ -55,8 +55,12 @@ class Runner(Generic[S]):
         durable: str,
         ready_from: int,
         batch_max: int,
+        shared: bool = False,
         retry_seconds: Sequence[float] = RETRY_SECONDS,
     ) -> None:
+        self._shared = shared
+        self.waiting_for = ""
+        """What it cannot go on without, in words; empty while it goes on."""
         self.store = store
         self.durable = durable
         self.watermark = Watermark()
@@ -73,13 +77,17 @@ class Runner(Generic[S]):
         self._tries: dict[int, int] = {}
 
     async def start(self) -> None:
-        """Makes everything come again that an earlier process had in hand, and finds out how far it got.
+        """Finds out how far the store is, and makes come again what an earlier process had in hand, if nobody has it.
+
+        Of a shared durable others may have it: a reset would take it from them, they would do the same when their
+        acknowledgements find no answer, and so on for ever. What a dead one had comes again after the durable's time.
 
         Raises:
             ConsumerGone: There is no such durable any more.
         """
-        self.dead_letters = await count_letters(self._connection, self.durable)
-        await self._recover()
+        await self.count_dead()
+        if not self._shared:
+            await self._recover()
         await self.refresh()
 
     async def run(self) -> None:
@@ -89,11 +97,20 @@ class Runner(Generic[S]):
             ConsumerGone: The durable was deleted.
         """
         async with open_reader(
-            self._connection, STREAM, self.durable, batch_max=self._batch_max, recover=self._recover
+            self._connection,
+            STREAM,
+            self.durable,
+            batch_max=self._batch_max,
+            shared=self._shared,
+            recover=None if self._shared else self._recover,
         ) as reader:
             while True:
                 deliveries = await self._insist(lambda: reader.next_batch(self._batch_max))
                 await self._handle(reader, deliveries)
+
+    async def count_dead(self) -> None:
+        """Reads how many messages were given up, by whichever process."""
+        self.dead_letters = await count_letters(self._connection, self.durable)
 
     async def refresh(self) -> None:
         """Reads how far the durable is."""
@@ -180,9 +197,13 @@ class Runner(Generic[S]):
         delay = 0.05
         while True:
             try:
-                return await attempt()
+                result = await attempt()
             except Unavailable as error:
+                self.waiting_for = error.message
                 extra = {"durable": self.durable, "error": error.message, "retry_seconds": delay}
                 log.warning("projection waits", extra=extra)
+            else:
+                self.waiting_for = ""
+                return result
             await asyncio.sleep(delay)
             delay = min(2 * delay, ENGINE_RETRY_SECONDS_MAX)

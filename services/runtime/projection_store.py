@@ -49,6 +49,8 @@ class ProjectionProgress:
     dead_letters: int
     ready: bool
     rebuilding: bool
+    waiting_for: str = ""
+    """What it cannot go on without, in words; empty while it goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

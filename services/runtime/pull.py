@@ -20,17 +20,21 @@ import orjson
 from nats.aio.msg import Msg
 
 from services.domain.errors import Unavailable
-from services.runtime.nats_connection import NatsConnection, Request, unavailable
+from services.runtime.nats_connection import IN_FLIGHT_MAX, NatsConnection, Request, unavailable
 from services.runtime.tasks import finish, stop
 
 PULL_SECONDS = 30.0
 """How long a pull request stands. The server ends it, and a new one is made."""
 ACKNOWLEDGED_SECONDS_MAX = 2.0
 """The server notes an acknowledgement in about a millisecond; one that takes so long is not coming."""
-HEARTBEAT_SECONDS = 5.0
+SHARED_ACKNOWLEDGED_SECONDS_MAX = 0.5
+"""The same where others read too: what another acknowledged first is never answered, and is no loss."""
+HEARTBEAT_SECONDS = 2.0
 """The server says so often that it still knows of the pull; two missed ones and it is asked again."""
 ACK_WAIT_SECONDS = 30.0
 """After so long without a word the server delivers again. The reader says a word every third of it."""
+SHARED_ACK_WAIT_SECONDS = 10.0
+"""The same where others read too, who can go on with what one had in hand that died."""
 PULL_BYTES_MAX = 16 * 1024 * 1024
 """More than the largest message, and little enough that two batches of large pages do not matter."""
 ACK: Final = b"+ACK"
@@ -65,8 +69,10 @@ class PullReader:
         *,
         batch_max: int,
         acknowledges: bool,
+        shared: bool,
         recover: Callable[[], Awaitable[None]] | None,
     ) -> None:
+        self._shared = shared
         self._connection = connection
         self._request = f"$JS.API.CONSUMER.MSG.NEXT.{stream}.{consumer}"
         self._name = consumer
@@ -118,14 +124,18 @@ class PullReader:
     async def acknowledge(self, deliveries: Sequence[Delivery], word: bytes = ACK) -> None:
         """Tells the server that messages are done, and returns when it has noted that.
 
-        The server never answers for a delivery that it does not know: it was killed since, or another reader had the
-        durable reset. A reader that recovers then lets go of what it has, so that it comes again, which does no harm;
-        over a new connection it does so at once.
+        The server never answers for a delivery that it does not know: it was killed since, or the message was delivered
+        again and another reader was faster. A reader that recovers then lets go of what it has, so that it comes again,
+        which does no harm; over a new connection it does so at once. One that shares its consumer lets go of what is
+        not answered, and of nothing else: another has it, or it comes again after the consumer's time.
 
         Raises:
-            Unavailable: NATS does not answer, and this reader does not recover; calling again goes on where it was.
+            Unavailable: NATS does not answer, and this reader neither recovers nor shares; calling again goes on where
+                it was.
         """
-        if self._recover is None:
+        if self._shared:
+            await self._acknowledge_shared([Request(d.reply, word) for d in deliveries])
+        elif self._recover is None:
             await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
         elif not self._reconnected:
             try:
@@ -136,6 +146,14 @@ class PullReader:
                 self._reconnected = True
         for delivery in deliveries:
             self._in_hand.pop(delivery.sequence, None)
+
+    async def _acknowledge_shared(self, requests: Sequence[Request]) -> None:
+        """Sends every word before it waits for any answer, so that one that is not answered holds up no other."""
+        for start in range(0, len(requests), IN_FLIGHT_MAX):
+            with contextlib.suppress(Unavailable):
+                await self._connection.request_all(
+                    requests[start : start + IN_FLIGHT_MAX], ignore, timeout_seconds=SHARED_ACKNOWLEDGED_SECONDS_MAX
+                )
 
     async def refuse(self, deliveries: Sequence[Delivery], delay_seconds: float) -> None:
         """Gives messages back; they are delivered again after the delay."""
@@ -152,7 +170,7 @@ class PullReader:
     async def keep_alive(self) -> None:
         """Says in time that what is in hand is still worked on; runs until cancelled."""
         while True:
-            await asyncio.sleep(ACK_WAIT_SECONDS / 3)
+            await asyncio.sleep((SHARED_ACK_WAIT_SECONDS if self._shared else ACK_WAIT_SECONDS) / 3)
             for delivery in list(self._in_hand.values()):
                 with contextlib.suppress(Unavailable):
                     await self._connection.publish(delivery.reply, IN_PROGRESS)
@@ -228,14 +246,25 @@ async def open_reader(
     *,
     batch_max: int,
     acknowledges: bool = True,
+    shared: bool = False,
     recover: Callable[[], Awaitable[None]] | None = None,
 ) -> AsyncIterator[PullReader]:
     """A reader of an existing consumer; gives back what is in hand when the block ends.
 
     `recover` is awaited after each new connection, between two batches, with nothing of the old one kept: a server
     that was killed may have forgotten acknowledgements, and would deliver those messages only after ACK_WAIT_SECONDS.
+    With `shared` other processes read from the consumer too: then nothing is recovered, it would take it from them.
     """
-    reader = PullReader(connection, stream, consumer, batch_max=batch_max, acknowledges=acknowledges, recover=recover)
+    assert not (shared and recover), "a shared consumer is never recovered by one of its readers"
+    reader = PullReader(
+        connection,
+        stream,
+        consumer,
+        batch_max=batch_max,
+        acknowledges=acknowledges,
+        shared=shared,
+        recover=recover,
+    )
     subscription = await connection.subscribe(
         f"{reader.inbox}.*", reader.on_message, messages_max=8 * batch_max + 64, bytes_max=8 * PULL_BYTES_MAX
     )

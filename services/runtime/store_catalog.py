@@ -33,6 +33,8 @@ class Pointer:
     store_id: str
     ready_from: int
     results: Mapping[str, RebuildResult] = field(default_factory=dict)
+    moved_to: str = ""
+    """The URL, without credentials, of the engine that took over; empty while the store serves."""
 
     def with_result(self, result: RebuildResult) -> Mapping[str, RebuildResult]:
         """The results, the newest last, without the oldest beyond RESULTS_MAX."""
@@ -126,7 +128,9 @@ class FolderCatalog(StoreCatalog[S]):
 def encode_pointer(pointer: Pointer) -> bytes:
     """A pointer as JSON, the form in which every catalog keeps it."""
     results = [{"job_id": r.job_id, "store_id": r.store_id, "pages": r.pages} for r in pointer.results.values()]
-    body = {"store_id": pointer.store_id, "ready_from": pointer.ready_from, "results": results}
+    body: dict[str, object] = {"store_id": pointer.store_id, "ready_from": pointer.ready_from, "results": results}
+    if pointer.moved_to:
+        body["moved_to"] = pointer.moved_to
     return orjson.dumps(body, option=orjson.OPT_INDENT_2)
 
 
@@ -139,6 +143,11 @@ def decode_pointer(text: bytes | str) -> Pointer:
     try:
         body = orjson.loads(text)
         results = {r["job_id"]: RebuildResult(**r) for r in body["results"]}
-        return Pointer(store_id=str(body["store_id"]), ready_from=int(body["ready_from"]), results=results)
+        return Pointer(
+            store_id=str(body["store_id"]),
+            ready_from=int(body["ready_from"]),
+            results=results,
+            moved_to=str(body.get("moved_to", "")),
+        )
     except (KeyError, TypeError) as error:
         raise ValueError(f"this is no pointer to a store: {error}") from error

@@ -37,6 +37,11 @@ class Watermark:
             if not future.done():
                 future.set_result(None)
 
+    def restart(self, revision: int) -> None:
+        """Begins again from a revision that may be lower: another store took the place of the one before."""
+        self.revision = 0
+        self.advance(revision)
+
     async def wait_for(self, revision: int, timeout_seconds: float | None) -> bool:
         """Whether the revision was reached in time; None waits as long as it takes."""
         if revision <= self.revision:

@@ -11,7 +11,7 @@ from services.domain.records import PageRecord
 from services.runtime.bus import Bus
 from services.runtime.page_log import WrongLastSequence
 from services.runtime.projection import HostedProjection
-from services.runtime.store_catalog import FolderCatalog
+from services.runtime.store_catalog import FolderCatalog, StoreCatalog
 from tests.model_store import Disk, ModelStore
 from tests.records import key, put
 
@@ -21,12 +21,12 @@ QUICK = (0.01, 0.01, 0.01, 0.01)
 Projection = HostedProjection[ModelStore]
 
 
-def describe(bus: Bus, folder: Path, disk: Disk, *, batch_max: int = 16) -> Projection:
+def describe(bus: Bus, catalog: StoreCatalog[ModelStore], *, batch_max: int = 16) -> Projection:
     """A projection that gives up quickly and closes old stores at once."""
     return HostedProjection(
         name="model",
         bus=bus,
-        catalog=FolderCatalog(folder, disk.open),
+        catalog=catalog,
         batch_max=batch_max,
         close_grace_seconds=0,
         retry_seconds=QUICK,
@@ -35,8 +35,15 @@ def describe(bus: Bus, folder: Path, disk: Disk, *, batch_max: int = 16) -> Proj
 
 @contextlib.asynccontextmanager
 async def hosted(bus: Bus, folder: Path, disk: Disk, *, batch_max: int = 16) -> AsyncIterator[Projection]:
-    """A projection that runs until the block ends, or until it is killed inside."""
-    projection = describe(bus, folder, disk, batch_max=batch_max)
+    """A projection over a folder that runs until the block ends, or until it is killed inside."""
+    async with running(bus, FolderCatalog(folder, disk.open), batch_max=batch_max) as projection:
+        yield projection
+
+
+@contextlib.asynccontextmanager
+async def running(bus: Bus, catalog: StoreCatalog[ModelStore], *, batch_max: int = 16) -> AsyncIterator[Projection]:
+    """A projection that runs until the block ends."""
+    projection = describe(bus, catalog, batch_max=batch_max)
     await projection.start()
     run = asyncio.create_task(projection.run())
     try:
@@ -64,11 +71,7 @@ async def write(
 
 
 async def settled(bus: Bus, projection: Projection) -> None:
-    """Returns when everything in the log is applied.
-
-    A replica whose durable was reset by another waits for one acknowledgement that never comes, as long as for any
-    request: 5 s. Then it goes on.
-    """
+    """Returns when everything in the log is applied."""
     assert await projection.wait_for(await bus.page_log.last_revision(), 3 * SECONDS)
 
 

@@ -20,8 +20,9 @@ from services.runtime.bus import Bus, open_bus
 from services.runtime.nats_child import nats_child
 from services.runtime.nats_connection import ApiError
 from services.runtime.page_log import WrongLastSequence
-from tests.contract.runtime.projections import SECONDS, Projection, describe, settled
-from tests.model_store import Disk, rebuilt
+from services.runtime.store_catalog import FolderCatalog, StoreCatalog
+from tests.contract.runtime.projections import SECONDS, Projection, describe, running, settled
+from tests.model_store import Disk, ModelStore, SharedCatalog, rebuilt
 from tests.records import key, put
 
 SLUGS = ["a", "b", "c"]
@@ -48,14 +49,16 @@ def steps() -> st.SearchStrategy[list[Step]]:
 
 
 class Brain:
-    """A projection that dies and comes again, and a second replica that takes from the same durable now and then."""
+    """A projection that dies and comes again."""
 
-    def __init__(self, bus: Bus, folder: Path) -> None:
+    def __init__(self, bus: Bus, folder: Path | None) -> None:
         self.bus = bus
         self.disk = Disk()
         self.disk.pause = self.pause
-        self.folder = folder
-        self.projection: Projection = describe(bus, folder, self.disk, batch_max=4)
+        self.catalog: StoreCatalog[ModelStore] = (
+            FolderCatalog(folder, self.disk.open) if folder is not None else SharedCatalog(self.disk)
+        )
+        self.projection: Projection = describe(bus, self.catalog, batch_max=4)
         self.run: asyncio.Task[None] | None = None
         self.changes_until_death: int | None = None
         self.dying = False
@@ -78,7 +81,7 @@ class Brain:
             await self.projection.close()
             self.run, self.dying = None, False
         if self.run is None:
-            self.projection = describe(self.bus, self.folder, self.disk, batch_max=4)
+            self.projection = describe(self.bus, self.catalog, batch_max=4)
             await self.projection.start()
             self.run = asyncio.create_task(self.projection.run())
 
@@ -154,17 +157,22 @@ class Brain:
                 await self.projection.rebuild(job_id, report)
 
 
-async def play(history: list[Step], folder: Path) -> None:
+async def play(history: list[Step], folder: Path, *, replicas: int = 0) -> None:
     async with nats_child(folder / "nats") as address, open_bus(address.url, name="test") as bus:
-        brain = Brain(bus, folder / "p")
+        brain = Brain(bus, None if replicas else folder / "p")
         await brain.live()
         try:
-            async with asyncio.TaskGroup() as tasks:
-                for step in history:
-                    await brain.step(step, tasks)
-            brain.changes_until_death = None
-            await brain.live()
-            await settled(bus, brain.projection)
+            async with contextlib.AsyncExitStack() as stack:
+                others = [
+                    await stack.enter_async_context(running(bus, brain.catalog, batch_max=3)) for _ in range(replicas)
+                ]
+                async with asyncio.TaskGroup() as tasks:
+                    for step in history:
+                        await brain.step(step, tasks)
+                brain.changes_until_death = None
+                await brain.live()
+                for projection in (brain.projection, *others):
+                    await settled(bus, projection)
 
             assert brain.projection.store.model.held == (await rebuilt(bus)).held
             assert await brain.projection.sweep() == 0
@@ -178,3 +186,12 @@ async def play(history: list[Step], folder: Path) -> None:
 def test_every_history_ends_in_what_a_rebuild_gives(history: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(play(history, Path(folder)))
+
+
+@settings(max_examples=12)
+@given(history=steps())
+def test_three_replicas_of_one_store_that_get_messages_doubled_and_late_end_in_what_a_rebuild_gives(
+    history: list[Step],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(play(history, Path(folder), replicas=2))
