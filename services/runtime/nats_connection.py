@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple, TypeVar
@@ -19,12 +18,14 @@ import orjson
 from nats.aio.client import Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
+from nats.aio.transport import TcpTransport
 
 from services.domain.errors import BrainError, InvalidArgument, Unavailable
+from services.runtime.nats_client import connect, cut, read_identity
 from services.runtime.nats_config import MAX_PAYLOAD_BYTES
-from services.runtime.nats_options import Addresses, NatsOptions, parse_addresses, read_signer, tls_context
+from services.runtime.nats_options import NatsOptions, parse_addresses
 from services.runtime.nats_storage import Storage
-from services.runtime.nats_troubles import Troubles, absent, cannot_work, leaderless, not_permitted
+from services.runtime.nats_troubles import Troubles, absent, leaderless, not_permitted
 from services.runtime.tasks import stop
 
 log = logging.getLogger(__name__)
@@ -35,14 +36,7 @@ CLUSTER_REQUEST_SECONDS = 12.0
 """The same in a cluster: the servers elect a leader within 10 s of the death of one, and the request is sent again."""
 REQUEST_SECONDS = 5.0
 """How long one request may take: an append waits for the disk, and a busy disk has been seen to need a second."""
-CONNECT_SECONDS = 3.0
-CONNECT_HOST_SECONDS = 2
-"""How long the first connection may take in all, and for each address. Patience with a server that comes later is
-`open_bus`'s."""
 EMBEDDED = NatsOptions()
-PING_SECONDS, CLUSTER_PING_SECONDS = 10, 2
-"""Two unanswered and the server is left, for another where there is one. A server that died is seen at once; one that
-stands still, or is behind a cut line, only so."""
 RECONNECT_SECONDS = 2.0
 """How long a request waits for a lost connection: a server that was killed is back in well under a second."""
 RESEND_SECONDS = 1.0
@@ -276,7 +270,12 @@ class NatsConnection:
     async def _resend(self) -> None:
         """Sends again what nobody has answered for RESEND_SECONDS, and all of it over a new connection."""
         seen: set[str] = set()
+        used: object = None
         while True:
+            # The client says goodbye over TLS and waits 30 s for the answer of a server that stands still.
+            used, left = self._client._transport, used  # noqa: SLF001 - it offers no way to let go of it
+            if used is left and self._client.is_reconnecting and isinstance(used, TcpTransport):
+                cut(used)
             try:
                 async with asyncio.timeout(RESEND_SECONDS):
                     await self._resend_at_once.wait()
@@ -338,7 +337,7 @@ async def open_connection(
         Unavailable: No server answers.
         InvalidArgument: The servers refuse who we are or messages of MAX_PAYLOAD_BYTES, or we do not believe theirs.
     """
-    addresses = parse_addresses(url)
+    identity = read_identity(parse_addresses(url), options)
     client = Client()
     connection = NatsConnection(client, storage)
     owner, lost = asyncio.current_task(), asyncio.Event()
@@ -350,85 +349,25 @@ async def open_connection(
 
     troubles = Troubles(name, on_refused_subject=connection.refuse, on_lost=on_lost)
     try:
-        await connect(client, connection, addresses, options, name, troubles)
+        await connect(
+            client,
+            identity,
+            name,
+            troubles,
+            on_disconnect=connection.on_disconnect,
+            on_reconnect=connection.on_reconnect,
+        )
         await connection.start()
         yield connection
     except asyncio.CancelledError:
         if owner is None or not lost.is_set():
             raise
         owner.uncancel()
-        raise absent(troubles.last or ConnectionError("it ended the connection"), addresses.shown) from None
+        raise absent(troubles.last or ConnectionError("it ended the connection"), identity.addresses.shown) from None
     finally:
         troubles.closing = True
         await connection.close()
         await client.close()
-
-
-async def connect(
-    client: Client,
-    connection: NatsConnection,
-    addresses: Addresses,
-    options: NatsOptions,
-    name: str,
-    troubles: Troubles,
-) -> None:
-    """Connects to the first server that answers."""
-    tls = tls_context(options) if addresses.tls or options.authority or options.certificate else None
-    signer = read_signer(options.credentials) if options.credentials is not None else None
-    if signer is not None:
-        client._public_nkey = signer.public_key  # noqa: SLF001 - its only other way in needs a library more
-    connecting = asyncio.ensure_future(
-        client.connect(
-            list(addresses.urls),
-            name=name,
-            error_cb=troubles.on_error,
-            closed_cb=troubles.on_closed,
-            disconnected_cb=connection.on_disconnect,
-            reconnected_cb=connection.on_reconnect,
-            user=addresses.user if signer is None else signer.public_key,
-            password=addresses.password,
-            signature_cb=None if signer is None else signer.sign,
-            user_jwt_cb=None if signer is None else signer.jwt,
-            tls=tls,
-            inbox_prefix=inbox_prefix(addresses.user),
-            allow_reconnect=True,
-            connect_timeout=CONNECT_HOST_SECONDS,
-            reconnect_time_wait=0.1,  # type: ignore[arg-type]  # seconds; a restarted child is back at once
-            max_reconnect_attempts=-1,
-            ping_interval=PING_SECONDS if len(addresses.urls) == 1 else CLUSTER_PING_SECONDS,
-            max_outstanding_pings=2,
-            # What was not sent when the connection broke is sent by the next one, after its caller was told that
-            # it failed: harmless, for an append carries an expectation and an acknowledgement may be repeated.
-            pending_size=16 * 1024 * 1024,
-            flusher_queue_size=1024,
-            drain_timeout=5,
-            skip_subject_validation=True,  # slugs.subject_of makes them, a token at a time
-        )
-    )
-    try:
-        # The client itself would try for ever, and would ask a server again and again that has refused it.
-        seconds = CONNECT_SECONDS + CONNECT_HOST_SECONDS * (len(addresses.urls) - 1)
-        ended: set[asyncio.Future[None] | asyncio.Future[Exception]] = {connecting, troubles.refused}
-        await asyncio.wait(ended, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        if troubles.refused.done():
-            raise cannot_work(troubles.refused.result(), addresses.shown)
-        if not connecting.done():
-            raise absent(troubles.last or TimeoutError("no answer"), addresses.shown)
-        connecting.result()
-    except (OSError, nats.errors.Error, TimeoutError) as error:
-        raise absent(error, addresses.shown) from error
-    finally:
-        connecting.cancel()
-        await asyncio.wait({connecting})
-    troubles.connected = True
-    if client.max_payload < MAX_PAYLOAD_BYTES:
-        raise InvalidArgument(
-            "FIELD_INVALID",
-            f"the NATS server takes messages of at most {client.max_payload} bytes",
-            field="max_payload",
-            value=client.max_payload,
-            next_step=f"Set max_payload: {MAX_PAYLOAD_BYTES} in the server's configuration.",
-        )
 
 
 def read_api(reply: Msg) -> dict[str, object]:
@@ -448,11 +387,6 @@ def api_error(error: object) -> ApiError:
 def stores(request: Request) -> bool:
     """Whether the server would have to store what is sent."""
     return not request.subject.startswith("$JS.")
-
-
-def inbox_prefix(user: str | None) -> str:
-    """Where replies arrive: below the user's name, so that the servers can keep one service from another's."""
-    return f"_INBOX.{user}" if user is not None and re.fullmatch(r"[A-Za-z0-9_-]+", user) else "_INBOX"
 
 
 def ignore() -> None:
