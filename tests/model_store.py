@@ -45,6 +45,8 @@ class SharedCatalog:
         self.pointer: Pointer | None = None
         self.away = False
         """Whether the engine does not answer."""
+        self.before_opening: Callable[[], Pointer] | None = None
+        """Called once before a store is opened: what another process puts in place just then."""
 
     async def read(self) -> Pointer | None:
         await self._answer()
@@ -63,6 +65,8 @@ class SharedCatalog:
 
     async def open(self, store_id: str) -> ModelStore:
         await self._answer()
+        if self.before_opening is not None:
+            self.pointer, self.before_opening = self.before_opening(), None
         return ModelStore(self.disk, self.disk.stores.setdefault(store_id, Store()))
 
     async def remove(self, store_id: str) -> None:
