@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, settings
 from services.runtime.bus import Bus, open_bus
 from services.runtime.nats_child import NatsAddress, nats_child
 
+pytest_plugins = ["tests.engines.fixtures"]
+
 # The machine is shared: an example that waits for a processor is not a slow test.
 settings.register_profile("fleetbrain", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("fleetbrain")

@@ -6,12 +6,19 @@ from pathlib import Path
 import pytest
 
 from services.graph.ports import GraphStore
-from tests.contract.graph.engines import GRAPHS, OpenGraph
+from tests.contract.graph.engines import EMBEDDED, GRAPHS, OpenGraph
+from tests.engines.selection import selected
 
 
-@pytest.fixture(scope="session", params=sorted(GRAPHS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "open_graph" in metafunc.fixturenames:
+        engines = selected(metafunc.config, GRAPHS, embedded=EMBEDDED)
+        metafunc.parametrize("open_graph", engines, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def open_graph(request: pytest.FixtureRequest) -> OpenGraph:
-    return GRAPHS[request.param]
+    return GRAPHS[request.param](request)
 
 
 @pytest.fixture

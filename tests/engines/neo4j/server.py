@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
+from urllib.parse import urlsplit
 
 from tests.engines.child import free_port, start, stop
 from tests.engines.jars import fetch_jars
@@ -114,6 +115,12 @@ def running(folder: Path) -> Iterator[Neo4jServer]:
         yield server
     finally:
         server.stop()
+
+
+def address_of(url: str) -> tuple[str, str, str]:
+    """A URL's address, user and password."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}:{parts.port or 7687}", parts.username or "", parts.password or ""
 
 
 def entry_point(jars: Path) -> str:

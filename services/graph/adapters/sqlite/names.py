@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections.abc import Iterable, Sequence
 from difflib import SequenceMatcher
-from itertools import pairwise
 
 from services.graph.adapters.sqlite.naming_rows import mark_of, searchable
 from services.graph.adapters.sqlite.rows import (
@@ -20,17 +19,12 @@ from services.graph.adapters.sqlite.rows import (
     viewer_parameters,
     visible,
 )
+from services.graph.likeness import LIKENESS_MIN, likeness, pairs_of
 from services.graph.naming import CANDIDATES_MAX, Candidate, NameKind, choose, folder_of, key_of, strongest
 from services.graph.ports import GraphPage, Link, NameMatch, NameQuestion, Viewer
 
 SCANNED_MAX = 200
 """Pages whose names are compared in full; the rest share less with what was asked."""
-
-LIKENESS_MIN = 0.65
-"""Of `SequenceMatcher`: one wrong character in three of a Chinese name passes, one in two does not."""
-
-PAIRS_SHARED_MIN = 0.35
-"""Of the runs of two characters of both, what names that are alike share at least."""
 
 TRIGRAMS_MAX = 64
 """Of what was asked, for near names: nobody half remembers more than that."""
@@ -199,30 +193,6 @@ def matches_of(connection: sqlite3.Connection, pages: Iterable[GraphPage], asked
         if score >= LIKENESS_MIN and (held is None or (-score, kind) < (-held[0], held[1].kind)):
             best[page_id] = (score, match)
     return list(best.values())
-
-
-def pairs_of(text: str) -> frozenset[str]:
-    """The runs of two characters of a text."""
-    return frozenset(map("".join, pairwise(text)))
-
-
-def likeness(matcher: SequenceMatcher[str], asked: str, pairs: frozenset[str], key: str) -> float:
-    """How much a name is what was asked: 4 the same, 3 to 4 begins with it, 2 to 3 a word begins, 1 to 2 contains it.
-
-    Below 1 it is only similar. Within each, the more of the name was asked for, the more.
-    """
-    share = len(asked) / max(len(key), 1)
-    if key == asked:
-        return 4.0
-    at = key.find(asked)
-    if at >= 0:
-        word_begins = at == 0 or not key[at - 1].isalnum() or not key[at].isascii()
-        return (3.0 if at == 0 else 2.0 if word_begins else 1.0) + min(share, 0.99)
-    others = pairs_of(key)
-    if len(pairs & others) < PAIRS_SHARED_MIN * (len(pairs) + len(others)) / 2:
-        return 0.0  # Much cheaper to see than how much they are alike.
-    matcher.set_seq1(key)
-    return min(matcher.ratio(), 0.99)
 
 
 def quoted(text: str) -> str:

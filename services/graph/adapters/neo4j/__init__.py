@@ -1,0 +1,1 @@
+"""The graph in a server that speaks Bolt: Neo4j, Community edition enough."""

@@ -1,0 +1,43 @@
+"""Servers that the tests of a run share, started by the first that needs one: a plugin of `tests/conftest.py`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.engines import neo4j
+from tests.engines.selection import CHOICES, GAPS
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--engines",
+        choices=CHOICES,
+        default="embedded",
+        help="the engines that contract tests run on: those in the process, the servers of a cluster, or all",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[GAPS] = {}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    gaps = config.stash[GAPS]
+    if gaps:
+        terminalreporter.section("what the engines of this run cannot show")
+        for name, reason in sorted(gaps.items()):
+            terminalreporter.write_line(f"{name}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def neo4j_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Neo4j with its credentials: the one that FLEETBRAIN_TEST_NEO4J_URL names, or one of the run's own."""
+    running = os.environ.get("FLEETBRAIN_TEST_NEO4J_URL", "")
+    if running:
+        yield running
+        return
+    with neo4j.running(tmp_path_factory.mktemp("neo4j")) as server:
+        yield server.url

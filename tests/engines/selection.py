@@ -1,0 +1,23 @@
+"""Which engines a run of the tests is about: `--engines embedded`, the default, `cluster` or `all`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+CHOICES = ("embedded", "cluster", "all")
+
+
+def selected(config: pytest.Config, engines: Iterable[str], *, embedded: frozenset[str]) -> list[str]:
+    """The engines that take part, by name. One that is not there fails its tests; none is ever left out silently."""
+    chosen = config.getoption("--engines")
+    return sorted(name for name in engines if chosen == "all" or (name in embedded) == (chosen == "embedded"))
+
+
+def gaps_of(config: pytest.Config) -> dict[str, str]:
+    """What the engines of this run cannot show, by name, with the reason: printed at the end."""
+    return config.stash[GAPS]
+
+
+GAPS = pytest.StashKey[dict[str, str]]()
