@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
 
-from services.domain.errors import BrainError, Conflict, Internal, NotReady, Unavailable
+from services.domain.errors import BrainError, Conflict, Internal, InvalidArgument, NotReady, Unavailable
 from services.runtime.projection_rebuild import (
     Rebuild,
     Report,
@@ -24,7 +24,7 @@ from services.runtime.projection_store import ProjectionProgress, ProjectionStor
 from services.runtime.projection_stores import Hosted, Stores
 from services.runtime.projection_sweep import differences
 from services.runtime.pull import ConsumerGone
-from services.runtime.store_catalog import Pointer, StoreCatalog
+from services.runtime.store_catalog import Pointer
 from services.runtime.tasks import finish, stop
 
 __all__ = ["HostedProjection", "ProjectionProgress", "ProjectionStore", "RebuildResult"]
@@ -71,9 +71,7 @@ class HostedProjection(ServingStore[S]):
             waiting_for=(hosted.runner.waiting_for if hosted else "") or self._waiting_for,
         )
 
-    async def rebuild(
-        self, job_id: str, report: Report, *, to: StoreCatalog[S] | None = None, to_url: str = ""
-    ) -> RebuildResult:
+    async def rebuild(self, job_id: str, report: Report, *, to: str = "") -> RebuildResult:
         """Builds a second store from the log and puts it in the place of the first, which serves until then.
 
         The same job id joins the rebuild that runs, in this process or another, and gets the result of one that is
@@ -84,13 +82,13 @@ class HostedProjection(ServingStore[S]):
             job_id: Idempotency key. Where stores are shared, and in a move, it names the store, so that a rebuild goes
                 on where a death cut it short.
             report: Told pages done and pages in all.
-            to: Another engine, where the store is made, compared with the log address by address, and serves from
-                then on. The old store stays where it is, and says where to.
-            to_url: The address of `to` without credentials, for whoever starts with the old setting.
+            to: URL of another engine, where the store is made, compared with the log address by address, and serves
+                from then on. The old store stays where it is, and refuses who starts with the old setting.
 
         Raises:
             Conflict: It was cancelled.
-            NotReady: The projection is not running.
+            NotReady: The projection is not running, or cannot move.
+            InvalidArgument: No engine of this projection has that URL.
         """
         while True:
             while self._rebuild is not None and self._rebuild.job_id != job_id:
@@ -103,8 +101,7 @@ class HostedProjection(ServingStore[S]):
             if rebuild is None:
                 if self._tasks is None or self._current is None:
                     raise NotReady("INDEX_BEHIND", f"{self.name} is not running yet", retry_after_seconds=1.0)
-                target = self._stores if to is None else self._stores_in(to)
-                rebuild = Rebuild(job_id, target, moved_to=to_url if to is not None else "")
+                rebuild = Rebuild(job_id, self._stores_at(to), moved_to=to)
                 rebuild.task = self._begin(self._build(rebuild), f"rebuild-{self.name}")
                 self._rebuild = rebuild
             while not rebuild.outcome.done():
@@ -243,7 +240,20 @@ class HostedProjection(ServingStore[S]):
         log.info("projection rebuilt", extra={"projection": self.name, "store": made.store_id, "pages": result.pages})
         return old
 
-    def _stores_in(self, catalog: StoreCatalog[S]) -> Stores[S]:
+    def _stores_at(self, url: str) -> Stores[S]:
+        """The stores at a URL; empty means those that serve."""
+        if not url:
+            return self._stores
+        if "@" in url:
+            raise InvalidArgument(
+                "FIELD_INVALID",
+                "the URL to move to is kept and shown, so it must not hold a password",
+                field="to",
+                next_step="Give the URL without user and password, and the password by its own setting.",
+            )
+        if self._catalog_at is None:
+            raise NotReady("FEATURE_OFF", f"{self.name} has no other engine to move to", field="to", value=url)
+        catalog = self._catalog_at(url)
         return Stores(self.name, self._bus, catalog, batch_max=self._batch_max, retry_seconds=self._retry_seconds)
 
     async def _abandon(self, rebuild: Rebuild[S], made: Hosted[S] | None, *, keep: bool) -> None:

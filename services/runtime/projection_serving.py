@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Generic, TypeVar
 
@@ -58,6 +58,7 @@ class ServingStore(Generic[S]):
         name: str,
         bus: Bus,
         catalog: StoreCatalog[S],
+        catalog_at: Callable[[str], StoreCatalog[S]] | None = None,
         batch_max: int = BATCH_MAX,
         close_grace_seconds: float = CLOSE_GRACE_SECONDS,
         retry_seconds: Sequence[float] = RETRY_SECONDS,
@@ -68,6 +69,8 @@ class ServingStore(Generic[S]):
             name: Such as `search-lexical`; with the store's id it is the durable's name.
             bus: The log.
             catalog: Where its stores are.
+            catalog_at: The stores at the URL of another engine, to move to; raises InvalidArgument for one it does not
+                know. None: this projection does not move.
             batch_max: Most records that `apply` is given at once.
             close_grace_seconds: How long an old store stays open after another took its place.
             retry_seconds: Delays between the tries of a message that cannot be applied; after the last it is given up.
@@ -75,6 +78,7 @@ class ServingStore(Generic[S]):
         self.name = name
         self._bus = bus
         self._stores = Stores(name, bus, catalog, batch_max=batch_max, retry_seconds=retry_seconds)
+        self._catalog_at = catalog_at
         self._batch_max = batch_max
         self._close_grace_seconds = close_grace_seconds
         self._retry_seconds = retry_seconds

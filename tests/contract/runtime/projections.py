@@ -21,12 +21,19 @@ QUICK = (0.01, 0.01, 0.01, 0.01)
 Projection = HostedProjection[ModelStore]
 
 
-def describe(bus: Bus, catalog: StoreCatalog[ModelStore], *, batch_max: int = 16) -> Projection:
-    """A projection that gives up quickly and closes old stores at once."""
+def describe(
+    bus: Bus,
+    catalog: StoreCatalog[ModelStore],
+    *,
+    batch_max: int = 16,
+    target: StoreCatalog[ModelStore] | None = None,
+) -> Projection:
+    """A projection that gives up quickly, closes old stores at once, and can move to one target."""
     return HostedProjection(
         name="model",
         bus=bus,
         catalog=catalog,
+        catalog_at=None if target is None else lambda _: target,
         batch_max=batch_max,
         close_grace_seconds=0,
         retry_seconds=QUICK,
@@ -41,9 +48,15 @@ async def hosted(bus: Bus, folder: Path, disk: Disk, *, batch_max: int = 16) -> 
 
 
 @contextlib.asynccontextmanager
-async def running(bus: Bus, catalog: StoreCatalog[ModelStore], *, batch_max: int = 16) -> AsyncIterator[Projection]:
+async def running(
+    bus: Bus,
+    catalog: StoreCatalog[ModelStore],
+    *,
+    batch_max: int = 16,
+    target: StoreCatalog[ModelStore] | None = None,
+) -> AsyncIterator[Projection]:
     """A projection that runs until the block ends."""
-    projection = describe(bus, catalog, batch_max=batch_max)
+    projection = describe(bus, catalog, batch_max=batch_max, target=target)
     await projection.start()
     run = asyncio.create_task(projection.run())
     try:

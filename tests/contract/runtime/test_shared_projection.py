@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from services.domain.errors import Conflict, NotReady
+from services.domain.errors import Conflict, InvalidArgument, NotReady
 from services.runtime.bus import Bus
 from services.runtime.consumers import consumer_state, delete_consumer
 from services.runtime.projection_stores import Stores
@@ -25,10 +25,12 @@ def catalog() -> SharedCatalog:
 
 
 @contextlib.asynccontextmanager
-async def replicas(bus: Bus, catalog: SharedCatalog, count: int) -> AsyncIterator[list[Projection]]:
-    """So many processes on the same stores, all of them with a store to serve from."""
+async def replicas(
+    bus: Bus, catalog: SharedCatalog, count: int, *, target: SharedCatalog | None = None
+) -> AsyncIterator[list[Projection]]:
+    """So many processes on the same stores, all of them with a store to serve from; `target` is model://there."""
     async with contextlib.AsyncExitStack() as stack:
-        made = [await stack.enter_async_context(running(bus, catalog)) for _ in range(count)]
+        made = [await stack.enter_async_context(running(bus, catalog, target=target)) for _ in range(count)]
         for projection in made:
             await until(partial(is_ready, projection))
         yield made
@@ -236,16 +238,18 @@ async def test_a_move_to_another_engine_holds_what_the_log_holds_and_the_old_pla
     bus: Bus, catalog: SharedCatalog
 ) -> None:
     target = SharedCatalog(Disk())
-    async with replicas(bus, catalog, 1) as made:
+    async with replicas(bus, catalog, 1, target=target) as made:
         for number in range(10):
             await write(bus, f"p{number}")
-        result = await made[0].rebuild("move", ignore, to=target, to_url="model://there")
+        result = await made[0].rebuild("move", ignore, to="model://there")
         await write(bus, "later")
         await settled(bus, made[0])
 
         assert made[0].store.model is target.disk.stores[result.store_id]
         assert made[0].store.model.held == (await rebuilt(bus)).held
-        assert await made[0].rebuild("move", ignore, to=target, to_url="model://there") == result
+        assert await made[0].rebuild("move", ignore, to="model://there") == result
+        with pytest.raises(InvalidArgument, match="password"):
+            await made[0].rebuild("other", ignore, to="model://me:secret@there")
         with pytest.raises(NotReady, match="moved to model://there"):
             await describe(bus, catalog).start()
     async with replicas(bus, target, 1) as made:
@@ -262,15 +266,15 @@ async def test_a_move_goes_on_after_a_death_with_what_it_had_filled(bus: Bus, ca
         await gate.wait()
 
     target.disk.pause = closed
-    async with replicas(bus, catalog, 1) as made:
-        moving = asyncio.create_task(made[0].rebuild("move", ignore, to=target, to_url="model://there"))
+    async with replicas(bus, catalog, 1, target=target) as made:
+        moving = asyncio.create_task(made[0].rebuild("move", ignore, to="model://there"))
         await until(lambda: bool(target.disk.batches))
     with pytest.raises(Conflict):
         await moving
     (begun,) = target.disk.stores
     gate.set()
-    async with replicas(bus, catalog, 1) as made:
-        result = await made[0].rebuild("move", ignore, to=target, to_url="model://there")
+    async with replicas(bus, catalog, 1, target=target) as made:
+        result = await made[0].rebuild("move", ignore, to="model://there")
 
         assert result.store_id == begun
         assert made[0].store.model.held == (await rebuilt(bus)).held
