@@ -65,6 +65,8 @@ class Settings:
     nats_url: str = field(default="", repr=False)
     nats: NatsOptions = field(default_factory=NatsOptions)
     embedder_url: str = ""
+    embedder_base_url: str = ""
+    """OPENAI_BASE_URL, where the embedder is asked by `openai://`; empty for the vendor's own address."""
     completer_url: str = ""
     embedder_key: Secret | None = None
     completer_key: Secret | None = None
@@ -113,6 +115,7 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         nats_url=check_url("FLEETBRAIN_NATS_URL", get, ("nats://", "tls://")),
         nats=load_nats(get),
         embedder_url=embedder_url,
+        embedder_base_url=check_base_url(environ) if embedder_url.startswith("openai://") else "",
         completer_url=completer_url,
         embedder_key=load_key(environ, "FLEETBRAIN_EMBEDDER_KEY", embedder_url),
         completer_key=load_key(environ, "FLEETBRAIN_COMPLETER_KEY", completer_url),
@@ -158,6 +161,15 @@ def load_key(environ: Mapping[str, str], name: str, url: str) -> Secret | None:
     if not value or not url.startswith(("openai://", "anthropic://")):
         return None
     return Secret(value=value, origin=usual, base_url=base_url)
+
+
+def check_base_url(environ: Mapping[str, str]) -> str:
+    """OPENAI_BASE_URL, which must be one of http when it is set; a password in it would end up in messages."""
+    value = environ.get("OPENAI_BASE_URL", "").strip().rstrip("/")
+    if value and re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", value) is None:
+        shown = re.sub(r"//[^/@]*@", "//…@", value)
+        raise invalid("OPENAI_BASE_URL", shown, "is no address of http", "Use for example http://127.0.0.1:8080/v1.")
+    return value
 
 
 def load_nats(values: Mapping[str, str]) -> NatsOptions:

@@ -1,8 +1,9 @@
 """Which vectors serve, and building better ones behind them.
 
-A pinned model has one collection. Without a setting the brain answers with USE at once, builds a collection of E5 when
-USE has come to the log's end, and changes over when that is complete: there is no minute without vectors. The file
-`serving.json` says which model serves, so that a start goes on where the last process stopped.
+A pinned model has one collection; where another model served before, that one serves until it is complete. Without a
+setting the brain answers with USE at once, builds a collection of E5 when USE has come to the log's end, and changes
+over when that is complete: there is no minute without vectors. The file `serving.json` says which model serves, so that
+a start goes on where the last process stopped.
 """
 
 from __future__ import annotations
@@ -42,8 +43,10 @@ class Collection:
 class OneCollection:
     """Vectors of one model, or none."""
 
-    def __init__(self, only: Collection | None) -> None:
+    def __init__(self, only: Collection | None, folder: Path | None = None) -> None:
+        """Describes it; `folder` is where `serving.json` says that it serves, for the day the setting changes."""
         self._only = only
+        self._folder = folder
 
     @property
     def current(self) -> Projection[VectorHolder] | None:
@@ -66,8 +69,13 @@ class OneCollection:
 
     async def run(self) -> None:
         """Keep it up to the log."""
-        if self._only is not None:
-            await self._only.projection.run()
+        if self._only is None:
+            return
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._only.projection.run())
+            if self._folder is not None and serving(self._folder) != self._only.signature:
+                await _caught_up(self._only.projection)
+                _serve(self._folder, self._only.signature)
 
     async def close(self) -> None:
         """Close it."""
@@ -84,6 +92,7 @@ class ChangingCollections:
         *,
         quick: Collection,
         better: Collection,
+        quick_first: bool = True,
         close_grace_seconds: float = CLOSE_GRACE_SECONDS,
     ) -> None:
         """Describes them.
@@ -92,11 +101,14 @@ class ChangingCollections:
             folder: Where `serving.json` is.
             quick: What answers at once.
             better: What takes over.
+            quick_first: Whether the better one is begun only when the quick one is complete. Not so when the setting
+                changed: the quick one is the former model, which may be away for good.
             close_grace_seconds: How long the quick one stays open after that.
         """
         self._folder = folder
         self._quick = quick
         self._better = better
+        self._quick_first = quick_first
         self._close_grace_seconds = close_grace_seconds
         self._changed = False
         self._building = False
@@ -119,7 +131,7 @@ class ChangingCollections:
     async def start(self) -> None:
         """Open what serves."""
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._changed = _serving(self._folder) == self._better.signature
+        self._changed = serving(self._folder) == self._better.signature
         if self._changed:
             await asyncio.to_thread(shutil.rmtree, self._quick.folder, ignore_errors=True)
             await self._better.projection.start()
@@ -134,7 +146,8 @@ class ChangingCollections:
             return
         async with asyncio.TaskGroup() as tasks:
             quick = tasks.create_task(self._quick.projection.run())
-            await _caught_up(self._quick.projection)
+            if self._quick_first:
+                await _caught_up(self._quick.projection)
             await better.start()
             self._building = True
             tasks.create_task(better.run())
@@ -147,7 +160,7 @@ class ChangingCollections:
             await one.projection.close()
 
     async def _change(self, quick: asyncio.Task[None]) -> None:
-        write_atomic(self._folder / FILE, orjson.dumps({"serving": self._better.signature}))
+        _serve(self._folder, self._better.signature)
         self._changed, self._building = True, False
         log.info("vectors changed over", extra={"signature": self._better.signature})
         # Queries that took the old one before the change end within their deadline; `close` waits for nobody.
@@ -165,7 +178,13 @@ async def _caught_up(projection: HostedProjection[VectorStore]) -> None:
         pass
 
 
-def _serving(folder: Path) -> str:
+def _serve(folder: Path, signature: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomic(folder / FILE, orjson.dumps({"serving": signature}))
+
+
+def serving(folder: Path) -> str:
+    """The signature of the model that served last; empty when none was complete."""
     try:
         return str(orjson.loads((folder / FILE).read_bytes())["serving"])
     except (FileNotFoundError, orjson.JSONDecodeError, KeyError, TypeError):

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 from brain.v1 import search_service_pb2_grpc
 from services.domain.errors import InvalidArgument, Unavailable
@@ -13,19 +17,23 @@ from services.domain.parser import PageParser
 from services.runtime.bus import Bus
 from services.runtime.process import Module
 from services.runtime.projection import HostedProjection
-from services.runtime.settings import Settings
+from services.runtime.settings import Settings, loopback
 from services.runtime.store_catalog import FolderCatalog
 from services.search.adapters.child import Child
 from services.search.adapters.edge import EdgeIndex
 from services.search.adapters.local_embedder import LocalEmbedder
+from services.search.adapters.local_models import DIMENSIONS, signature
+from services.search.adapters.openai_embedder import SCHEME, VENDOR_URL, Endpoint, OpenAiEmbedder, parse_url
 from services.search.adapters.tantivy import TantivyIndex
 from services.search.app.pages import KnownPages
 from services.search.app.ranking import RankPassages
 from services.search.app.work import LongWork
-from services.search.collections import ChangingCollections, Collection, OneCollection
+from services.search.collections import ChangingCollections, Collection, OneCollection, serving
 from services.search.consumer import LexicalStore, VectorStore
-from services.search.ports import Collections, Purpose
+from services.search.ports import Collections, Embedder, Purpose
 from services.search.servicer import SearchServicer
+
+log = logging.getLogger(__name__)
 
 LEXICAL_BATCH_MAX = 256
 """Pages a commit: 60 ms of work at most, and a commit's fixed cost of 20 ms over enough of them."""
@@ -41,6 +49,9 @@ IDLE_NICE = 19
 
 IDLE_SECONDS = 60.0
 """After so long without a passage the process that embeds them ends, and its 100 MB with it."""
+
+CHECK_SECONDS = 5.0
+"""How long a start may wait for a remote embedder's first answer."""
 
 
 @asynccontextmanager
@@ -97,13 +108,15 @@ def check_engines(settings: Settings) -> None:
                 value=value,
                 next_step=f"Remove {name}.",
             )
-    if settings.embedder_url not in ("", "none", "local:use", "local:e5"):
+    if settings.embedder_url.startswith(SCHEME):
+        endpoint_for(settings, settings.embedder_url)
+    elif settings.embedder_url not in ("", "none", "local:use", "local:e5"):
         raise InvalidArgument(
-            "FEATURE_OFF",
-            f"FLEETBRAIN_EMBEDDER_URL={settings.embedder_url}: this version embeds only with its local models",
+            "FIELD_INVALID",
+            f"FLEETBRAIN_EMBEDDER_URL={settings.embedder_url} names no embedder",
             field="FLEETBRAIN_EMBEDDER_URL",
             value=settings.embedder_url,
-            next_step="Use local:use, local:e5 or none, or leave it out for the default.",
+            next_step="Use local:use, local:e5, openai://MODEL?dim=N or none, or leave it out for the default.",
         )
 
 
@@ -131,17 +144,13 @@ async def _open_collections(
     owner = Child("vectors", options)
     opened.push_async_callback(owner.close)
 
-    def collection(model: str, batch_max: int) -> Collection:
-        passages = Child("passages", options, nice=IDLE_NICE, idle_seconds=IDLE_SECONDS)
-        opened.push_async_callback(passages.close)
-        embedder = LocalEmbedder(model, queries=owner, passages=passages)
-
+    def collection(embedder: Embedder, batch_max: int) -> Collection:
         async def open_store(store_id: str, store_folder: Path) -> VectorStore:
             index = EdgeIndex(owner, store_folder, embedder.dimension)
             await index.open()
             return VectorStore(index, embedder, parser)
 
-        place = folder / embedder.signature.replace("/", "-").replace(":", "-")
+        place = folder / folder_name(embedder.signature)
         projection = HostedProjection(
             name="search-vectors",
             bus=bus,
@@ -150,13 +159,124 @@ async def _open_collections(
         )
         return Collection(projection=projection, signature=embedder.signature, folder=place)
 
+    def made(url: str) -> Collection:
+        embedder, batch_max = embedder_for(url, settings, opened, queries=owner, options=options)
+        return collection(embedder, batch_max)
+
     collections: OneCollection | ChangingCollections
     if settings.embedder_url:
-        model = settings.embedder_url.removeprefix("local:")
-        collections = OneCollection(collection(model, E5_BATCH_MAX if model == "e5" else VECTOR_BATCH_MAX))
+        embedder, batch_max = embedder_for(settings.embedder_url, settings, opened, queries=owner, options=options)
+        await check_answers(embedder)
+        wanted = collection(embedder, batch_max)
+        before = _served_before(settings, folder, wanted.signature)
+        collections = (
+            ChangingCollections(folder, quick=made(before), better=wanted, quick_first=False)
+            if before
+            else OneCollection(wanted, folder)
+        )
     else:
-        quick, better = collection("use", VECTOR_BATCH_MAX), collection("e5", E5_BATCH_MAX)
-        collections = ChangingCollections(folder, quick=quick, better=better)
+        collections = ChangingCollections(folder, quick=made("local:use"), better=made("local:e5"))
     await collections.start()
     opened.push_async_callback(collections.close)
     return collections
+
+
+def embedder_for(
+    url: str, settings: Settings, opened: AsyncExitStack, *, queries: Child, options: dict[str, str]
+) -> tuple[Embedder, int]:
+    """The embedder that a URL names, closed with the stack, and how many pages to give it at once.
+
+    Args:
+        url: `local:use`, `local:e5` or `openai://MODEL?dim=N`.
+        settings: Of the process; for the key and the endpoint.
+        opened: What closes it.
+        queries: The child that embeds queries when the model is local.
+        options: Of the child that embeds passages.
+
+    Raises:
+        InvalidArgument: The URL or what belongs to it is not usable.
+    """
+    if url.startswith(SCHEME):
+        remote = OpenAiEmbedder(endpoint_for(settings, url))
+        opened.push_async_callback(remote.close)
+        return remote, VECTOR_BATCH_MAX
+    model = url.removeprefix("local:")
+    passages = Child("passages", options, nice=IDLE_NICE, idle_seconds=IDLE_SECONDS)
+    opened.push_async_callback(passages.close)
+    local = LocalEmbedder(model, queries=queries, passages=passages)
+    return local, E5_BATCH_MAX if model == "e5" else VECTOR_BATCH_MAX
+
+
+def endpoint_for(settings: Settings, url: str) -> Endpoint:
+    """Where an `openai://` embedder is asked, and with which key.
+
+    Raises:
+        InvalidArgument: The URL is not of the form, or there is no key for an endpoint on another machine.
+    """
+    model, dimension = parse_url(url)
+    base_url, key = settings.embedder_base_url or VENDOR_URL, settings.embedder_key
+    host = urlsplit(base_url).hostname or ""
+    if key is None and not loopback(f"[{host}]" if ":" in host else host):
+        raise InvalidArgument(
+            "FIELD_REQUIRED",
+            f"FLEETBRAIN_EMBEDDER_URL={url} asks {base_url}, and there is no key for it",
+            field="FLEETBRAIN_EMBEDDER_KEY",
+            next_step="Set FLEETBRAIN_EMBEDDER_KEY, FLEETBRAIN_EMBEDDER_KEY_FILE or OPENAI_API_KEY,"
+            " or let OPENAI_BASE_URL name a server on this machine.",
+        )
+    return Endpoint(
+        model=model,
+        dimension=dimension,
+        base_url=base_url,
+        key=key.value if key else "",
+        key_origin=key.origin if key else "",
+    )
+
+
+async def check_answers(embedder: Embedder) -> None:
+    """Asks a remote model once, so that a wrong size or name stops the start instead of every page.
+
+    An endpoint that is away, or refuses the key, stops nothing: words are searched until it answers.
+
+    Raises:
+        InvalidArgument: The endpoint does not have this model in this size.
+    """
+    if not isinstance(embedder, OpenAiEmbedder):
+        return
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            await embedder.embed(["warm"], Purpose.QUERY)
+    except Unavailable as error:
+        if error.reason == "FIELD_INVALID":
+            raise InvalidArgument(
+                error.reason,
+                error.message,
+                field=error.field,
+                value=error.value,
+                next_step=error.next_step,
+                metadata=error.metadata,
+            ) from error
+        log.warning("the embedder is away", extra={"error": error.message, "next_step": error.next_step})
+    except TimeoutError:
+        log.warning("the embedder is away", extra={"error": f"no answer in {CHECK_SECONDS:g} s"})
+
+
+def folder_name(model_signature: str) -> str:
+    """The folder of a model's vectors."""
+    return re.sub(r"[/:]", "-", model_signature)
+
+
+def _served_before(settings: Settings, folder: Path, wanted: str) -> str:
+    """The URL of another model whose vectors are there and served last, if it can still be asked; else empty."""
+    served = serving(folder)
+    known = {signature(model): f"local:{model}" for model in DIMENSIONS}
+    if served.startswith("openai:") and (name := served.removeprefix("openai:").rpartition("/"))[0]:
+        known[served] = f"{SCHEME}{quote(name[0])}?dim={name[2]}"
+    for there in (served, *known) if not served else (served,):
+        if there == wanted or there not in known or not (folder / folder_name(there)).is_dir():
+            continue
+        with suppress(InvalidArgument):  # its key is gone with its setting
+            if known[there].startswith(SCHEME):
+                endpoint_for(settings, known[there])
+            return known[there]
+    return ""
