@@ -32,8 +32,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-CLUSTER_REQUEST_SECONDS = 12.0
-"""The same in a cluster: the servers elect a leader within 10 s of the death of one, and the request is sent again."""
+CLUSTER_REQUEST_SECONDS = 20.0
+"""The same in a cluster: the servers elect a leader within 9 s of the death of one, or after a split vote within twice
+that, and the request is sent again. Whoever has less time says so by a deadline of its own."""
 REQUEST_SECONDS = 5.0
 """How long one request may take: an append waits for the disk, and a busy disk has been seen to need a second."""
 EMBEDDED = NatsOptions()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ NO_ROOM = frozenset({10023, 10028, 10047, 10022})
 TOO_FEW_SERVERS = frozenset({10005, 10074})
 """No suitable peers for placement; replicas on a single server."""
 REPLICAS_IN_CLUSTER = 3
+RECONFIGURING = frozenset({10124, 10226})
+"""JetStream's numbers for: a move, or another change of its servers, is under way."""
+RECONFIGURE_SECONDS, RECONFIGURE_TRIES_MAX = 0.25, 40
+"""New replicas of an ordinary log are filled within a second; one that takes over ten is left to the next start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +167,9 @@ async def ensure_stream(connection: NatsConnection, wanted: Mapping[str, object]
     shown = {key: f"{held.get(key, absent(value))} -> {value}" for key, value in sorted(changed.items())}
     log.warning("stream is brought up to date", extra={"stream": name, "changes": shown})
     try:
-        await connection.api(f"STREAM.UPDATE.{name}", {**held, **target})
+        if "placement" in changed and "num_replicas" in changed:  # the server does not do both at once
+            await _update(connection, {**held, "num_replicas": target["num_replicas"]})
+        await _update(connection, {**held, **target})
     except ApiError as error:
         raise refused_stream(name, error, topology) from error
     except PermissionDenied:
@@ -184,6 +191,20 @@ async def _make(connection: NatsConnection, config: Mapping[str, object], topolo
             next_step="Start the service that makes it (ingest makes those of the pages, jobs its own).",
             retry_after_seconds=1.0,
         ) from error
+
+
+async def _update(connection: NatsConnection, config: Mapping[str, object]) -> None:
+    """Changes the stream, after whatever change is under way."""
+    for _ in range(RECONFIGURE_TRIES_MAX):
+        try:
+            await connection.api(f"STREAM.UPDATE.{config['name']}", config)
+        except ApiError as error:
+            if error.error_code not in RECONFIGURING:
+                raise
+            await asyncio.sleep(RECONFIGURE_SECONDS)
+        else:
+            return
+    await connection.api(f"STREAM.UPDATE.{config['name']}", config)
 
 
 def refused_stream(name: str, error: ApiError, topology: Topology) -> Unavailable:
