@@ -160,9 +160,8 @@ class LexicalHit(NamedTuple):
     """The terms of the query that it holds, in the query's order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VectorHit:
-    """A passage near in meaning."""
+class VectorHit(NamedTuple):
+    """A passage near in meaning. A tuple as `PageRow` is; it comes from another process at that."""
 
     key: PassageKey
     revision: int
