@@ -103,18 +103,27 @@ OF_LINKS = {"kind_max": int(NameKind.FORMER_TAIL)}
 OF_QUESTIONS = {"kind_max": int(NameKind.UNDATED_TAIL)}
 """Links do not know the kinds of names that are for questions alone."""
 
+_ADDRESS = int(NameKind.REDIRECT)
+"""The weakest kind of name that is an address."""
+
+_STRONGEST = (
+    "[c IN pool WHERE c.kind = reduce(best = 9, o IN pool | CASE WHEN o.kind < best THEN o.kind ELSE best END)]"
+)
+
 RESOLVED = f"""
-    WITH *, CASE WHEN m.source = k.source THEN [c IN cs WHERE c.page.folder = m.folder] ELSE [] END AS nearby
-    WITH *, CASE WHEN nearby = [] THEN cs ELSE nearby END AS pool
     WITH *, CASE
-      WHEN any(c IN cs WHERE c.kind <= {int(NameKind.REDIRECT)} AND c.name = l.spelled)
-        THEN [c IN cs WHERE c.kind <= {int(NameKind.REDIRECT)} AND c.name = l.spelled]
+      WHEN size(cs) = 1 THEN CASE WHEN l.titled OR cs[0].kind <= {_ADDRESS} THEN cs ELSE [] END
+      WHEN any(c IN cs WHERE c.kind <= {_ADDRESS} AND c.name = l.spelled)
+        THEN [c IN cs WHERE c.kind <= {_ADDRESS} AND c.name = l.spelled]
       WHEN any(c IN cs WHERE c.kind = {int(NameKind.SLUG)}) THEN [c IN cs WHERE c.kind = {int(NameKind.SLUG)}]
-      WHEN any(c IN cs WHERE c.kind = {int(NameKind.REDIRECT)}) THEN [c IN cs WHERE c.kind = {int(NameKind.REDIRECT)}]
+      WHEN any(c IN cs WHERE c.kind = {_ADDRESS}) THEN [c IN cs WHERE c.kind = {_ADDRESS}]
       WHEN NOT l.titled THEN []
-      ELSE [c IN pool WHERE c.kind = reduce(best = 9, o IN pool | CASE WHEN o.kind < best THEN o.kind ELSE best END)]
+      WHEN m.source = k.source AND any(c IN cs WHERE c.page.folder = m.folder)
+        THEN head([pool IN [[c IN cs WHERE c.page.folder = m.folder]] | {_STRONGEST}])
+      ELSE head([pool IN [cs] | {_STRONGEST}])
     END AS chosen
-    WITH *, reduce(found = [], c IN chosen | CASE WHEN c.page IN found THEN found ELSE found + [c.page] END) AS ends
+    WITH *, CASE WHEN size(chosen) < 2 THEN [c IN chosen | c.page]
+      ELSE reduce(found = [], c IN chosen | CASE WHEN c.page IN found THEN found ELSE found + [c.page] END) END AS ends
 """
 """`naming.choose` for the link `l` that `m` makes to the name `k` with the candidates `cs`: the pages `ends`.
 
