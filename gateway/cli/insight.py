@@ -128,6 +128,13 @@ def _projection(state: JsonObject) -> Check:
             next_step="Look for 'dead letter' in the log; after an upgrade that fixes it, run: "
             f'fleetbrain jobs submit rebuild --job-data \'{{"projection": "{state["projection"]}"}}\'',
         )
+    if state.get("waiting_for"):
+        return Check(
+            name=name,
+            ok=False,
+            message=f"waits: {state['waiting_for']}",
+            next_step="Make that answer; the projection goes on by itself as soon as it does.",
+        )
     if not state["ready"]:
         return Check(
             name=name,

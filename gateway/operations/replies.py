@@ -173,6 +173,7 @@ def projection_reply(state: ProjectionState) -> JsonObject:
         "dead_letters": state.dead_letters,
         "ready": state.ready,
         "rebuilding": state.rebuilding,
+        "waiting_for": state.waiting_for,
     }
 
 

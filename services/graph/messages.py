@@ -137,6 +137,7 @@ def projection_state(progress: ProjectionProgress, *, engine: str) -> projection
         ready=progress.ready,
         rebuilding=progress.rebuilding,
         engine=engine,
+        waiting_for=progress.waiting_for,
     )
 
 

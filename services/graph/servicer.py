@@ -175,7 +175,7 @@ class GraphServicer(graph_service_pb2_grpc.GraphServiceServicer):
                 reports.get_nowait()
             reports.put_nowait((done, total))
 
-        work = asyncio.create_task(self._projection.rebuild(job_id, report))
+        work = asyncio.create_task(self._projection.rebuild(job_id, report, to=request.to))
         try:
             async for done, total in reported(work, reports):
                 yield projection_pb2.WorkProgress(job_id=job_id, finished=done, total=total, unit="pages")

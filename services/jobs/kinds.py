@@ -15,6 +15,7 @@ Task = Literal["rebuild", "embed"]
 JobData = Mapping[str, str]
 
 DATA_BYTES_MAX: Final = 64 * 1024
+URL_CHARACTERS_MAX: Final = 2048
 
 PROJECTIONS: Final[Mapping[str, Owner]] = MappingProxyType(
     {"search-lexical": "search", "search-vectors": "search", "graph": "graph"}
@@ -32,6 +33,8 @@ class Work:
     owner: Owner
     task: Task
     projection: str = ""
+    to: str = ""
+    """URL of the engine that the projection moves to; empty: it stays."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,26 @@ def rebuild_works(job_id: int, data: JobData) -> tuple[Work, ...]:
     )
 
 
+def read_move(data: Mapping[str, object]) -> JobData:
+    """`projection`: which one; `to`: the URL of the engine it moves to. Jobs are listed, so it holds no password."""
+    refuse_others(data, {"projection", "to"})
+    checked = read_rebuild({key: value for key, value in data.items() if key == "projection"})
+    if checked["projection"] == EVERY:
+        raise invalid("each projection moves to an engine of its own", "data.projection", EVERY, "Name one of them.")
+    url = data.get("to")
+    if not isinstance(url, str) or "://" not in url or len(url) > URL_CHARACTERS_MAX:
+        raise invalid("a move needs the URL of an engine", "data.to", "", "Send one such as bolt://host:7687.")
+    if "@" in url:
+        raise invalid("a job's data is shown, so the URL must not hold a password", "data.to", "", "Set it apart.")
+    return {**checked, "to": url}
+
+
+def move_works(job_id: int, data: JobData) -> tuple[Work, ...]:
+    """Its owner fills a store there."""
+    name = data["projection"]
+    return (Work(work_id=f"job-{job_id}", owner=PROJECTIONS[name], task="rebuild", projection=name, to=data["to"]),)
+
+
 def read_embed(data: Mapping[str, object]) -> JobData:
     """Nothing."""
     refuse_others(data, set())
@@ -120,6 +143,8 @@ def invalid(message: str, field: str, value: str, next_step: str) -> InvalidArgu
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
         "rebuild": Kind(protected=False, read=read_rebuild, works=rebuild_works),
+        # The whole brain goes to where the URL says, so nobody from outside may say where.
+        "move": Kind(protected=True, read=read_move, works=move_works),
         "embed": Kind(protected=False, read=read_embed, works=embed_works),
     }
 )

@@ -46,5 +46,6 @@ def encode_progress(progress: ProjectionProgress, time: datetime) -> bytes:
         dead_letters=progress.dead_letters,
         ready=progress.ready,
         rebuilding=progress.rebuilding,
+        waiting_for=progress.waiting_for,
         update_time=timestamp(time),
     ).SerializeToString()

@@ -112,6 +112,7 @@ def projection_state(progress: ProjectionProgress, engine: str) -> projection_pb
         ready=progress.ready,
         rebuilding=progress.rebuilding,
         engine=engine,
+        waiting_for=progress.waiting_for,
     )
 
 

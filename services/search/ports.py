@@ -63,8 +63,8 @@ class Projection(Protocol[T_co]):
     async def progress(self) -> ProjectionProgress:
         """How far it is."""
 
-    async def rebuild(self, job_id: str, report: Report) -> RebuildResult:
-        """Build another store beside the one that serves and switch; idempotent by job id."""
+    async def rebuild(self, job_id: str, report: Report, *, to: str = "") -> RebuildResult:
+        """Build another store beside the one that serves, or in the engine at a URL, and switch; idempotent by job."""
 
     async def cancel_rebuild(self, job_id: str) -> bool:
         """End the rebuild of a job; whether there was one."""

@@ -154,7 +154,7 @@ class SearchServicer(search_service_pb2_grpc.SearchServiceServicer):
         context: aio.ServicerContext[pb.RebuildSearchProjectionRequest, WorkProgress],
     ) -> AsyncIterator[WorkProgress]:
         """Builds a projection anew."""
-        async for step in self._work.rebuild(_job_id(request.job_id), request.projection):
+        async for step in self._work.rebuild(_job_id(request.job_id), request.projection, to=request.to):
             yield messages.work_progress(request.job_id, step)
 
     async def EmbedMissing(  # noqa: N802

@@ -68,7 +68,7 @@ class Still(Generic[T]):
     async def progress(self) -> ProjectionProgress:
         raise NotImplementedError
 
-    async def rebuild(self, job_id: str, report: Report) -> RebuildResult:
+    async def rebuild(self, job_id: str, report: Report, *, to: str = "") -> RebuildResult:
         raise NotImplementedError
 
     async def cancel_rebuild(self, job_id: str) -> bool:

@@ -56,13 +56,15 @@ class GrpcOwners:
         match (work.owner, work.task):
             case ("search", "rebuild"):
                 return self._search.RebuildProjection(
-                    search_service_pb2.RebuildSearchProjectionRequest(job_id=work.work_id, projection=work.projection)
+                    search_service_pb2.RebuildSearchProjectionRequest(
+                        job_id=work.work_id, projection=work.projection, to=work.to
+                    )
                 )
             case ("search", "embed"):
                 return self._search.EmbedMissing(search_service_pb2.EmbedMissingRequest(job_id=work.work_id))
             case ("graph", "rebuild"):
                 return self._graph.RebuildProjection(
-                    graph_service_pb2.RebuildGraphProjectionRequest(job_id=work.work_id)
+                    graph_service_pb2.RebuildGraphProjectionRequest(job_id=work.work_id, to=work.to)
                 )
             case _:
                 raise AssertionError(f"{work.owner} does no {work.task}")

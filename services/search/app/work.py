@@ -77,12 +77,12 @@ class LongWork:
             self._tasks = tasks
             await asyncio.Event().wait()
 
-    def rebuild(self, job_id: str, name: str) -> AsyncIterator[Step]:
-        """Builds a projection anew and switches; joins the work of the same job."""
+    def rebuild(self, job_id: str, name: str, *, to: str = "") -> AsyncIterator[Step]:
+        """Builds a projection anew, here or in the engine at a URL, and switches; joins the work of the same job."""
         target = self._named(name)
 
         async def begin(work: Work) -> None:
-            result = await target.rebuild(job_id, work.report)
+            result = await target.rebuild(job_id, work.report, to=to)
             await work.report(result.pages, result.pages, done=True, store_id=result.store_id)
 
         return self._watched(job_id, "pages", begin)
@@ -102,11 +102,13 @@ class LongWork:
 
     async def cancel(self, job_id: str) -> bool:
         """Ends the work of a job; whether there was any running."""
+        found = False
+        for projection in self._pages.projections():
+            # Also without work of ours: another process on the same stores may be at it.
+            found = await projection.cancel_rebuild(job_id) or found
         work = self._works.get(job_id)
         if work is None or work.over or work.task is None:
-            return False
-        for projection in self._pages.projections():
-            await projection.cancel_rebuild(job_id)
+            return found
         work.task.cancel()
         await asyncio.wait({work.task})
         return True

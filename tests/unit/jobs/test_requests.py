@@ -55,6 +55,9 @@ def test_a_projection_goes_by_its_name_or_its_short_one(given_name: str, project
         ({"data_json": '{"projection": ["graph"]}'}, "data.projection", "JOB_INVALID"),
         ({"data_json": '{"projection": "graph", "force": true}'}, "data.force", "JOB_INVALID"),
         ({"name": "embed", "data_json": '{"model": "x"}'}, "data.model", "JOB_INVALID"),
+        ({"name": "move", "data_json": '{"projection": "all", "to": "bolt://host"}'}, "data.projection", "JOB_INVALID"),
+        ({"name": "move", "data_json": '{"projection": "graph"}'}, "data.to", "JOB_INVALID"),
+        ({"name": "move", "data_json": '{"projection": "graph", "to": "bolt://me:pw@host"}'}, "data.to", "JOB_INVALID"),
         ({"data_json": "[]"}, "data", "JOB_INVALID"),
         ({"data_json": "{"}, "data", "JOB_INVALID"),
         ({"data_json": "[" * 60_000}, "data", "JOB_INVALID"),
@@ -108,7 +111,7 @@ def test_one_projection_is_one_work_under_the_name_of_the_job() -> None:
 
 @given(number=st.integers(1, 2**63 - 1), name=st.sampled_from(sorted(KINDS)))
 def test_every_work_id_fits_the_owners_contract(number: int, name: str) -> None:
-    data = '{"projection":"all"}' if name == "rebuild" else "{}"
+    data = {"rebuild": '{"projection":"all"}', "move": '{"projection":"graph","to":"bolt://host"}'}.get(name, "{}")
 
     assert all(1 <= len(work.work_id) <= 64 for work in works_of(KINDS[name], number, data))
 
@@ -118,6 +121,13 @@ def test_only_administrators_submit() -> None:
         check_allowed(OperationContext(principal="agent", scopes=frozenset({Scope.WRITE})), KINDS["embed"], "embed")
 
     assert refused.value.reason == "SCOPE_MISSING"
+
+
+def test_only_local_callers_say_where_a_projection_moves_to() -> None:
+    remote = OperationContext(principal="operator", scopes=frozenset({Scope.ADMIN}), remote=True)
+
+    with pytest.raises(PermissionDenied):
+        check_allowed(remote, KINDS["move"], "move")
 
 
 def test_a_protected_kind_is_for_local_callers_only() -> None:
