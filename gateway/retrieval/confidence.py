@@ -72,10 +72,9 @@ UNCALIBRATED = Calibration(chance=2.0, relevant=2.0, high=2.0)
 def calibration(signature: str) -> Calibration:
     """The calibration of an embedder by its signature, such as `local:use/512/1`; UNCALIBRATED for unknown ones."""
     lowered = signature.lower()
-    for name, known in CALIBRATIONS.items():
-        if name in lowered:
-            return known
-    return UNCALIBRATED
+    # A remote model may be called anything, `house-embed` too.
+    own = lowered.removeprefix("local:").partition("/")[0]
+    return CALIBRATIONS.get(own, UNCALIBRATED)
 
 
 def arm_weights(results: ArmResults, terms: QuestionTerms, intent: Intent, *, confident: bool) -> dict[Arm, float]:

@@ -14,6 +14,7 @@ from gateway.retrieval.terms import (
     coverage,
     fold,
     holds_phrase,
+    is_han,
     page_units,
     question_terms,
     words_of,
@@ -30,6 +31,10 @@ Ferro's birthday?" finds Ana's page and no birthday. More than one of three, bec
 NAMELESS_SURE = 0.2
 """Of a question that names nothing, the share of its words below which only meaning can speak for a hit. Low, because
 who half remembers a thing describes it in other words, and the nearest pages are then what is wanted."""
+MEANT_LETTERS = 20
+"""Letters below which a passage that shares no word has no meaning to be near to; a Han character counts as
+HAN_LETTERS. USE puts "x" at 0.54 from "hushtog xylo": what says nothing lies near to everything unknown."""
+HAN_LETTERS = 3
 _CALENDAR = frozenset(
     """january february march april may june july august september october november december jan feb mar apr jun jul
     aug sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn winter
@@ -46,6 +51,8 @@ class Judged:
     candidate: Candidate
     units: TextUnits
     coverage: float
+    cosine: float
+    """How near its meaning is; 0 where that is no evidence, or no vector spoke."""
     evidence: Evidence
     sentence: str
     create_safety: CreateSafety
@@ -60,11 +67,13 @@ def judge(candidate: Candidate, terms: QuestionTerms, scale: Calibration, *, lan
         else page_units(candidate.page, "")
     )
     share = coverage(terms, units)
-    evidence = _kind(candidate, terms, share, scale)
+    cosine = _meant_cosine(candidate, share)
+    evidence = _kind(candidate, terms, share, cosine, scale)
     return Judged(
         candidate=candidate,
         units=units,
         coverage=share,
+        cosine=cosine,
         evidence=evidence,
         sentence=_sentence(candidate, terms, units, evidence, language),
         create_safety=_safety(evidence),
@@ -100,12 +109,12 @@ def abstention(
         return ""
     if not terms.content:
         return ""
-    cosine = max((hit.candidate.cosine or 0.0 for hit in head), default=0.0)
+    cosine = max(hit.cosine for hit in head)
     if cosine >= scale.high:
         return ""
     unknown, known = _names_held(head, terms, intent, named)
     if unknown and not known:
-        return _unknown_name(unknown[0], chinese=chinese)
+        return _unknown_names(unknown, chinese=chinese)
     if intent.plan is not None:
         # Graph knows the name and no such link; only a text that says the whole of it may speak against graph.
         if not (intent.plan.sure and graph_answered) or any(hit.coverage >= KEYWORD_EXACT for hit in head):
@@ -123,8 +132,11 @@ def abstention(
             return ""
         return _silent_on_name(head, terms, known, chinese=chinese)
     best = max(hit.coverage for hit in head)
-    if best >= NAMELESS_SURE or cosine >= scale.chance:
+    # Where not one word is shared, being nearer than chance is not enough: something is always nearest.
+    if best >= NAMELESS_SURE or (best > 0 and cosine >= scale.chance):
         return ""
+    if not best:
+        return _unknown_words(terms, chinese=chinese)
     return (
         f"找到的内容最多只涉及问题中 {best:.0%} 的词语，含义也不够接近。"
         if chinese
@@ -167,7 +179,7 @@ def _names_held(
         # One name, read in several ways: it is known when one of them is.
         readings = intent.plan.readings
         known = next((list(reading) for reading in readings if all(map(held, reading))), [])
-        return ([] if known else list(readings[0])), known
+        return ([] if known else [name for name in readings[0] if not held(name)]), known
     if intent.kind is IntentKind.ENTITY and intent.person and intent.subject:
         names = [intent.subject]
     else:
@@ -182,21 +194,46 @@ def _names_held(
     return [name for name in names if not held(name)], known
 
 
-def _unknown_name(name: str, *, chinese: bool) -> str:
-    return f"没有任何页面提到“{name}”。" if chinese else f'No page found mentions "{name}".'
+def _unknown_names(names: Sequence[str], *, chinese: bool) -> str:
+    """Names all that are missing: who reads one of two takes the other for known."""
+    shown = names[:_WORDS_SHOWN]
+    if chinese:
+        return "没有任何页面提到" + "、".join(f"“{name}”" for name in shown) + "。"
+    return "No page found mentions " + " or ".join(f'"{name}"' for name in shown) + "."
 
 
-def _kind(candidate: Candidate, terms: QuestionTerms, share: float, scale: Calibration) -> Evidence:
+def _unknown_words(terms: QuestionTerms, *, chinese: bool) -> str:
+    words = [terms.spellings[unit] for unit in terms.content[:_WORDS_SHOWN]]
+    return (
+        f"找到的内容都没有提到“{'、'.join(words)}”，含义也不够接近。"
+        if chinese
+        else f"No page found holds any of these words, and none is close in meaning: {', '.join(words)}."
+    )
+
+
+def _meant_cosine(candidate: Candidate, share: float) -> float:
+    """The cosine as far as it is evidence."""
+    if candidate.cosine is None:
+        return 0.0
+    if share > 0:
+        return candidate.cosine
+    text = candidate.page.title + (candidate.passage.text if candidate.passage else "")
+    letters = sum(HAN_LETTERS if is_han(character) else 1 for character in text if character.isalnum())
+    return candidate.cosine if letters >= MEANT_LETTERS else 0.0
+
+
+def _kind(candidate: Candidate, terms: QuestionTerms, share: float, cosine: float, scale: Calibration) -> Evidence:
     match candidate.identity:
         case NameKind.SLUG | NameKind.REDIRECT | NameKind.ALIAS:
             return Evidence.ALIAS_HIT
         case NameKind.TITLE | NameKind.SLUG_TAIL:
             return Evidence.EXACT_TITLE_MATCH
-        case None:
+        case NameKind.PART | None:
+            # A part of a name is a good guess at the page, and no proof that it is the one meant.
             pass
     if Arm.RELATIONAL in candidate.matched_by:
         return Evidence.RELATIONAL
-    if candidate.cosine is not None and candidate.cosine >= scale.high:
+    if cosine >= scale.high:
         return Evidence.HIGH_VECTOR_MATCH
     by_words = candidate.matched_by.keys() - {Arm.DENSE}
     if by_words and terms.content and share >= KEYWORD_EXACT:

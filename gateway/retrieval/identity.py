@@ -73,6 +73,8 @@ def with_identities(
         marked.append(
             candidate if kind is None else replace(candidate, identity=kind, matched_name=found.name if found else "")
         )
+    if not marks and all(candidate.identity is None for candidate in marked):
+        marked = _part_marked(marked, names)
     for match in marks.values():
         passage = ArmRow(page=match.page, text=match.text) if match.text else None
         marked.append(
@@ -108,6 +110,21 @@ def in_tiers(candidates: Sequence[Candidate], intent: Intent, *, limit: int) -> 
         ordered.remove(answers[0])
         ordered.insert(limit - 1, answers[0])
     return ordered
+
+
+def _part_marked(candidates: Sequence[Candidate], names: Sequence[str]) -> list[Candidate]:
+    """The candidates, with the only bearer of a part of a name marked. Asked only where no name is one in full."""
+    parts: dict[str, str] = {}
+    for name in names:
+        bearer = only_bearer(name, (candidate.page for candidate in candidates))
+        if bearer is not None:
+            parts.setdefault(bearer.page_id, name)
+    return [
+        candidate
+        if candidate.page.page_id not in parts
+        else replace(candidate, identity=NameKind.PART, matched_name=parts[candidate.page.page_id])
+        for candidate in candidates
+    ]
 
 
 def _own_kind(candidate: Candidate, keys: dict[str, str]) -> NameKind | None:

@@ -73,6 +73,8 @@ class NameKind(StrEnum):
     TITLE = "title"
     ALIAS = "alias"
     SLUG_TAIL = "slug_tail"
+    PART = "part"
+    """A part of a title or an alias that only one page bears; graph's table does not have it."""
 
 
 class Direction(StrEnum):

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.retrieval.confidence import UNCALIBRATED, calibration
 from gateway.retrieval.model import (
     Answer,
     Arm,
@@ -182,8 +183,8 @@ def test_vectors_alone_can_answer_across_languages_when_their_scale_is_known() -
 
 def test_a_very_close_vector_is_probable_and_a_weak_one_unknown() -> None:
     rows = (
-        passage(page("a", title="Untitled"), "x", score=0.95),
-        passage(page("b", title="Untitled"), "y", score=0.2),
+        passage(page("a", title="Untitled"), "A place by the sea, hot all summer.", score=0.95),
+        passage(page("b", title="Untitled"), "Looms and their shuttles.", score=0.2),
     )
 
     close, weak = ask("warm towns in July", ArmResults(rows={Arm.DENSE: rows}, embedder="local:use/512")).hits
@@ -327,3 +328,40 @@ def test_whatever_is_switched_off_an_answer_keeps_its_promises(
     assert all(a > b for a, b in pairwise(scores))
     assert all(hit.evidence_sentence for hit in answer.hits)
     assert bool(answer.abstained_because) is answer.abstained
+
+
+@pytest.mark.parametrize(("question", "words"), [("hushtog xylo", ("hushtog", "xylo")), ("龙卷水母", ("龙卷", "水母"))])
+def test_a_page_that_says_nothing_is_near_to_nothing_and_all_missing_words_are_named(
+    question: str, words: tuple[str, ...]
+) -> None:
+    rows = (passage(page("junk", title="🚀"), "x", score=0.72),)
+
+    answer = ask(question, ArmResults(rows={Arm.DENSE: rows}, embedder="local:use/512"))
+
+    assert answer.abstained
+    assert all(word in answer.abstained_because for word in words)
+    assert answer.hits[0].evidence is Evidence.WEAK_SEMANTIC
+
+
+def test_a_close_passage_that_shares_no_word_is_relevant_and_one_just_above_chance_is_not() -> None:
+    def abstained(cosine: float) -> bool:
+        rows = (passage(page("a", title="Harbour"), "A place by the sea, hot all summer.", score=cosine),)
+        return ask("warm towns", ArmResults(rows={Arm.DENSE: rows}, embedder="local:use/512")).abstained
+
+    assert not abstained(0.5)
+    assert abstained(0.35)
+
+
+def test_every_unknown_name_is_named() -> None:
+    rows = (passage(page("a", title="Harbour"), "A place by the sea, hot all summer.", score=0.1),)
+
+    answer = ask('what joins "Hushtog" and "Xylo"?', ArmResults(rows={Arm.LEXICAL_CHUNKS: rows}))
+
+    assert answer.abstained
+    assert "hushtog" in answer.abstained_because.lower()
+    assert "xylo" in answer.abstained_because.lower()
+
+
+def test_a_remote_model_with_a_local_ones_name_in_its_own_is_not_judged_by_its_scale() -> None:
+    assert calibration("openai:house-e5/512") is UNCALIBRATED
+    assert calibration("local:use/512/1") is not UNCALIBRATED

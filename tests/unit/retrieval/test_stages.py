@@ -283,3 +283,24 @@ def test_a_part_of_a_name_leads_to_its_only_bearer_and_to_nobody_when_two_bear_i
     bearer = only_bearer(name, [page(key, title=title) for key, title in titles.items()])
 
     assert (bearer.page_id if bearer else None) == found
+
+
+@pytest.mark.parametrize(
+    ("question", "title", "first"),
+    [
+        ("Desmond", "Desmond Achterberg", "right"),
+        ("who is Desmond?", "Desmond Achterberg", "right"),
+        ("山田", "山田花子", "right"),
+        ("山田是谁", "山田花子", "right"),
+    ],
+)
+def test_a_part_of_a_name_puts_its_only_bearer_first(question: str, title: str, first: str) -> None:
+    intent = classify(question)
+    pool = [candidate(page("other", title="Looms 织机"), 1), candidate(page("right", title=title), 0.1)]
+    names = asked_names(question, intent)
+
+    found = in_tiers(with_identities(pool, [], names), intent, limit=5)
+    assert ids(found)[0] == first
+
+    pool.append(candidate(page("namesake", title=f"{title[:7]} Two {title[:2]}二"), 0.05))
+    assert ids(in_tiers(with_identities(pool, [], names), intent, limit=5))[0] == "other"
