@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from gateway.cli import output
 from services.domain.errors import BrainError
 
-FAMILIES = ("lifecycle", "pages", "recall", "graph", "jobs", "insight", "transfer", "agents", "aliases")
+FAMILIES = ("lifecycle", "pages", "recall", "graph", "jobs", "rebuild", "insight", "transfer", "agents", "aliases")
 """Modules with an `add(commands)` that declares their commands; they import what they need when it runs."""
 
 WRONG_USAGE = frozenset(

@@ -324,6 +324,14 @@ def test_doctor_finds_nothing_wrong_with_a_healthy_brain(shell: Shell) -> None:
     assert {"data folder", "brain", "embedder", "jobs"} <= {check["name"] for check in reply["checks"]}
 
 
+def test_a_rebuild_is_waited_for_and_a_move_needs_an_engine_that_there_is(shell: Shell, vault: Path) -> None:
+    done = shell.run("rebuild", "graph")
+    refused = shell.run("rebuild", "graph", "--to", "bolt://user:password@host", status=1)
+
+    assert done.stdout.decode().strip() == "graph is built anew."
+    assert "password" in refused.stderr.decode()
+
+
 def test_doctor_says_what_is_wrong(tmp_path: Path) -> None:
     """BC-169: a brain that cannot come up is not reported as healthy."""
     file = tmp_path / "file"
