@@ -21,7 +21,7 @@ import orjson
 from services.runtime.nats_adoption import RECORD_FILE, find_adoptable, record_server
 from services.runtime.nats_config import ENVIRONMENT, USER, server_config
 from services.runtime.nats_process import POLL_SECONDS, ServerProcess, find_binary, stop_stale, unavailable
-from services.runtime.nats_storage import FLOOR_BYTES, START_BYTES_MIN, Storage, storage_full
+from services.runtime.nats_storage import FLOOR_BYTES, START_BYTES_MIN, Storage, no_room_to_start
 from services.runtime.tasks import finish, stop
 
 log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class NatsChild:
         await stop_stale(self._folder)
         free = self.storage.free_bytes()
         if free < START_BYTES_MIN:
-            raise storage_full(self._folder, free, START_BYTES_MIN)
+            raise no_room_to_start(self._folder, free)
         (self._folder / RECORD_FILE).unlink(missing_ok=True)
         config = self._folder / "server.conf"
         write_private(config, server_config(self._folder, port=self._port, password=self._password))

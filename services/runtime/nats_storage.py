@@ -124,6 +124,17 @@ class Storage:
         return lambda: self._listeners.discard(listener)
 
 
+def no_room_to_start(folder: Path, free: int) -> Unavailable:
+    """There is not even room to start."""
+    return Unavailable(
+        "STORAGE_FULL",
+        f"the disk of {folder} is full: {free // 1_000_000} MB are free, and {START_BYTES_MIN // 1_000_000} MB are "
+        "needed to start",
+        metadata={"peer": "nats", "folder": str(folder), "free_bytes": str(free), "floor_bytes": str(START_BYTES_MIN)},
+        next_step=f"Make room on the disk of {folder}, then start again.",
+    )
+
+
 def storage_full(folder: Path, free: int, floor: int) -> Unavailable:
     """There is no room for another write."""
     return Unavailable(

@@ -9,10 +9,11 @@ import argparse
 
 from tests.bench.demo_questions import print_demo_questions
 from tests.bench.figures import print_import, print_query_put_memory
+from tests.bench.nats_failover import print_nats_failover
 from tests.bench.put_acknowledged import print_put_acknowledged
 from tests.bench.tables import print_header
 
-FIGURES = ("import", "query", "acknowledged", "demo")
+FIGURES = ("import", "query", "acknowledged", "nats", "demo")
 
 
 def main() -> None:
@@ -34,6 +35,8 @@ def main() -> None:
             print_query_put_memory(pages, arguments.seed, arguments.embedder)
     if "acknowledged" in figures:
         print_put_acknowledged()
+    if "nats" in figures:
+        print_nats_failover()
     if "demo" in figures:
         print_demo_questions(embedder=arguments.embedder, verbose=arguments.verbose)
 
