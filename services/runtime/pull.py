@@ -27,7 +27,7 @@ PULL_SECONDS = 30.0
 """How long a pull request stands. The server ends it, and a new one is made."""
 ACKNOWLEDGED_SECONDS_MAX = 2.0
 """The server notes an acknowledgement in about a millisecond; one that takes so long is not coming."""
-SHARED_ACKNOWLEDGED_SECONDS_MAX = 0.5
+SHARED_ACKNOWLEDGED_SECONDS_MAX = 0.25
 """The same where others read too: what another acknowledged first is never answered, and is no loss."""
 HEARTBEAT_SECONDS = 2.0
 """The server says so often that it still knows of the pull; two missed ones and it is asked again."""
@@ -134,7 +134,9 @@ class PullReader:
                 it was.
         """
         if self._shared:
-            await self._acknowledge_shared([Request(d.reply, word) for d in deliveries])
+            # Of a message that came twice only the last delivery is known to the server.
+            last = {d.sequence: d for d in deliveries}
+            await self._acknowledge_shared([Request(d.reply, word) for d in last.values()])
         elif self._recover is None:
             await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
         elif not self._reconnected:
