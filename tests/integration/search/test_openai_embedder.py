@@ -311,3 +311,16 @@ async def served_by(stub: object, signature: str) -> None:
             if stats.embedder == signature:
                 return
             await asyncio.sleep(0.05)
+
+
+async def test_a_refused_key_stops_neither_the_start_nor_text(
+    bus: Bus, data: Path, served: tuple[str, Behaviour]
+) -> None:
+    served[1].key = "another"
+    async with running(remote_settings(data, served[0]), bus) as service:
+        revision = await put(bus, "cats", "# Cats\n\nA kitten sleeps.")
+        request = pb.SearchPassagesRequest(query="kitten", min_revision=revision)
+        async with asking():
+            answer = await service.stub.SearchPassages(request)
+        assert answer.lists[0].hits[0].page.slug == "cats"
+        assert [pb.Retriever.Name(one.retriever) for one in answer.missing] == ["RETRIEVER_DENSE"]

@@ -117,3 +117,18 @@ def test_passwords_and_tokens_are_in_no_representation_and_no_error() -> None:
     with pytest.raises(InvalidArgument) as raised:
         load_settings({**HOME, "FLEETBRAIN_NATS_URL": "http://u:hush3@h:1"})
     assert "hush" not in raised.value.message + raised.value.value
+
+
+def test_the_address_of_a_remote_embedder_is_read_only_where_one_is_asked() -> None:
+    base = {"OPENAI_BASE_URL": "http://127.0.0.1:8080/v1/"}
+
+    assert load_settings(HOME | base).embedder_base_url == ""
+    remote = load_settings(HOME | base | {"FLEETBRAIN_EMBEDDER_URL": "openai://m?dim=8"})
+    assert remote.embedder_base_url == "http://127.0.0.1:8080/v1"
+
+
+@pytest.mark.parametrize("base", ["ftp://a/v1", "http://", "http://me:secret@a/v1", "a b", "https://a/v1?key=1"])
+def test_an_address_of_a_remote_embedder_that_is_none_stops_the_start_without_its_password(base: str) -> None:
+    with pytest.raises(InvalidArgument, match="OPENAI_BASE_URL") as caught:
+        load_settings(HOME | {"FLEETBRAIN_EMBEDDER_URL": "openai://m?dim=8", "OPENAI_BASE_URL": base})
+    assert "secret" not in f"{caught.value.message}{caught.value.value}"
