@@ -16,6 +16,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("open_graph", engines, indirect=True, scope="session")
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What only a server can show is not part of a run that is about the engines in the process."""
+    return True if collection_path.name == "neo4j" and config.getoption("--engines") == "embedded" else None
+
+
 @pytest.fixture(scope="session")
 def open_graph(request: pytest.FixtureRequest) -> OpenGraph:
     return GRAPHS[request.param](request)

@@ -19,8 +19,9 @@ from neo4j import (
     unit_of_work,
 )
 
+from services.domain.errors import Unavailable
 from services.graph.adapters.neo4j import errors
-from services.graph.adapters.neo4j.schema import AWAIT_SECONDS, STATEMENTS
+from services.graph.adapters.neo4j.schema import AWAIT_SECONDS, SHOW_INDEXES, STATEMENTS
 
 T = TypeVar("T")
 
@@ -70,6 +71,8 @@ class Connection:
     def __init__(self, driver: AsyncDriver, *, database: str) -> None:
         self._driver = driver
         self._database = database
+        self._preparing = asyncio.Lock()
+        self._prepared = False
 
     @classmethod
     def open(
@@ -99,19 +102,30 @@ class Connection:
     async def prepare(self) -> None:
         """Looks whether the server is one we know, and makes constraints and indexes, which then are filled.
 
+        Every transaction does it first when the server was lost since: after a crash its indexes come back empty and
+        fill again, and until then nothing is found by them.
+
         Raises:
             InvalidArgument: The server is too old, or another kind.
             Unavailable: It does not answer, or refuses the credentials.
         """
         with errors.translated():
             async with asyncio.timeout(SCHEMA_SECONDS_MAX):
-                info = await self._driver.get_server_info()
-                refuse_unsupported(info.agent)
-                async with self._driver.session(database=self._database) as session:
+                await self._prepare()
+
+    async def _prepare(self) -> None:
+        async with self._preparing:
+            if self._prepared:
+                return
+            refuse_unsupported((await self._driver.get_server_info()).agent)
+            async with self._driver.session(database=self._database) as session:
+                found = await session.run(Query(SHOW_INDEXES, timeout=READ_SECONDS_MAX))
+                if {str(record["state"]) async for record in found} != {f"{len(STATEMENTS)} ONLINE"}:
                     for statement in STATEMENTS:
                         await (await session.run(Query(statement, timeout=AWAIT_SECONDS))).consume()
                     waiting = Query("CALL db.awaitIndexes($seconds)", timeout=SCHEMA_SECONDS_MAX)
                     await (await session.run(waiting, seconds=AWAIT_SECONDS)).consume()
+            self._prepared = True
 
     async def read(self, work: Callable[[Statements], Awaitable[T]], *, seconds: float = READ_SECONDS_MAX) -> T:
         """Reads in one transaction; the work may be done again, so it keeps nothing."""
@@ -134,14 +148,18 @@ class Connection:
         async def run(transaction: AsyncManagedTransaction) -> T:
             return await work(Statements(transaction))
 
-        with errors.translated():
-            # The server has the same clock, so that it stops what we have given up; ours is for a server that hangs.
-            async with (
-                asyncio.timeout(seconds),
-                self._driver.session(database=self._database, default_access_mode=access) as session,
-            ):
-                execute = session.execute_read if access == READ_ACCESS else session.execute_write
-                return await execute(run)
+        try:
+            with errors.translated():
+                # The server has the same clock, so that it stops what we have given up; ours is for one that hangs.
+                async with asyncio.timeout(seconds):
+                    if not self._prepared:
+                        await self._prepare()
+                    async with self._driver.session(database=self._database, default_access_mode=access) as session:
+                        execute = session.execute_read if access == READ_ACCESS else session.execute_write
+                        return await execute(run)
+        except Unavailable:
+            self._prepared = False
+            raise
 
 
 @lru_cache(maxsize=64)  # There are some two dozen statements.

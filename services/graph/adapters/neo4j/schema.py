@@ -39,6 +39,12 @@ STATEMENTS = (
     f"CREATE FULLTEXT INDEX {NAMES_INDEX} IF NOT EXISTS FOR (n:{PAGE}) ON EACH [n.grams] {OPTIONS}",
 )
 
+SHOW_INDEXES = """
+    SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'fleetbrain_'
+    RETURN toString(count(*)) + ' ' + state AS state
+"""
+"""How many of our indexes, those of the constraints included, are in which state."""
+
 AWAIT_SECONDS = 60
 """For the indexes at every start: after a crash they come back empty and fill again."""
 

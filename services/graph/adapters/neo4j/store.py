@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeVar, cast
 
+from services.domain.errors import DeadlineExceeded
 from services.domain.records import PageId, PageKey
 from services.graph.adapters.neo4j import errors, links, names, reports, writes
 from services.graph.adapters.neo4j.connection import READ_SECONDS_MAX, Connection, Parameters, Row, Statements
@@ -34,7 +37,32 @@ READS_MAX = 4
 REMOVED_AT_ONCE = 2_000
 """Nodes that leave in one transaction: a store is removed while another serves, whose writes must not wait for it."""
 
-VERSION = f"MATCH (st:{STORE} {{store: $store}}) RETURN st.version AS version"
+WARM_SECONDS_MAX = 20.0
+"""Plans take a second each on a server that has just started; who asks sooner waits for its own alone."""
+
+BEGIN = f"""
+    MERGE (st:{STORE} {{store: $store}}) ON CREATE SET st.version = 0, st.sources = [], st.removed = false
+    RETURN st.removed AS removed
+"""
+CLOSE = f"MATCH (st:{STORE} {{store: $store}}) SET st.removed = true"
+
+
+def _remove(label: str, rest: str = "") -> str:
+    return f"""
+        MATCH (n:{label}) WHERE n.store = $store {rest} WITH n LIMIT $limit
+        DETACH DELETE n RETURN count(*) AS removed
+    """
+
+
+REMOVE = (
+    # An index of several properties is used when all of them are asked for.
+    _remove(PAGE, "AND n.page_id >= ''"),
+    _remove(SLUG, "AND n.source >= '' AND n.slug >= ''"),
+    _remove(NAME, "AND n.mark >= ''"),  # by now nothing is tied to them
+    _remove(STORE),
+)
+
+VERSION = f"MATCH (st:{STORE} {{store: $store}}) WHERE NOT st.removed RETURN st.version AS version"
 LOCKED = f"MATCH (st:{STORE} {{store: $store}}) SET st.version = st.version"
 
 
@@ -47,24 +75,30 @@ class Neo4jGraphStore:
         self._owns_connection = owns_connection
 
     async def begin(self) -> None:
-        """Makes the store unless it is there."""
-        await self._connection.write(
-            lambda s: s.run(
-                f"MERGE (st:{STORE} {{store: $store}}) ON CREATE SET st.version = 0, st.sources = []",
-                {"store": self._store},
-            )
-        )
+        """Makes the store unless it is there. What a death left of its removal is removed first."""
+        parameters = {"store": self._store, "limit": REMOVED_AT_ONCE}
+        rows = await self._connection.write(partial(run, statement=BEGIN, parameters=parameters))
+        if rows[0]["removed"]:
+            await self.remove()
+            await self._connection.write(partial(run, statement=BEGIN, parameters=parameters))
+
+    async def warm(self) -> None:
+        """Asks everything once about nothing, so that the server has its plans before somebody waits for an answer."""
+        viewer, nobody = Viewer(sources=frozenset(), private=False), PageId("nobody")
+        with suppress(DeadlineExceeded, TimeoutError):
+            async with asyncio.timeout(WARM_SECONDS_MAX):
+                await self.find_page(PageKey("", ""), viewer)
+                await self.resolve_names([NameQuestion("nobody", "")], viewer)
+                await self.search_names("nobody", Viewer(sources=frozenset({""}), private=False), 1)
+                await self.list_links(nobody, viewer, arriving=True, link_types=(), after=None, limit=1)
+                await self.count_backlinks([nobody], viewer)
+                await self.hops([nobody], viewer, direction=Direction.OUT, link_types=(), page_types=(), limit=1)
 
     async def remove(self) -> None:
-        """Removes the store: first what lets anybody write to it, then all it holds, some at a time."""
+        """Removes the store: first what lets anybody write to it, then all it holds, some at a time, then its name."""
         parameters = {"store": self._store, "limit": REMOVED_AT_ONCE}
-        # Names last: by then nothing is tied to them. An index of several properties is used when all are asked for.
-        whole = {STORE: "", PAGE: "AND n.page_id >= ''", SLUG: "AND n.source >= '' AND n.slug >= ''"}
-        for label, rest in {**whole, NAME: "AND n.mark >= ''"}.items():
-            statement = f"""
-                MATCH (n:{label}) WHERE n.store = $store {rest} WITH n LIMIT $limit
-                DETACH DELETE n RETURN count(*) AS removed
-            """
+        await self._connection.write(partial(run, statement=CLOSE, parameters=parameters))
+        for statement in REMOVE:
             removed = REMOVED_AT_ONCE
             while removed == REMOVED_AT_ONCE:
                 rows = await self._connection.write(partial(run, statement=statement, parameters=parameters))

@@ -23,6 +23,7 @@ ROWS_MAX = 2_000
 
 LOCK = f"""
     MATCH (st:{STORE} {{store: $store}}) SET st.version = st.version + 1
+    WITH st WHERE NOT st.removed
     SET st.sources = st.sources + [source IN $sources WHERE NOT source IN st.sources]
     RETURN st.version AS version
 """
