@@ -20,6 +20,8 @@ CREDENTIALS: Final = "FLEETBRAIN_NATS_CREDENTIALS_FILE"
 DEFAULT_PORT: Final = 4222
 HOSTS_MAX: Final = 16
 CREDENTIALS_BYTES_MAX: Final = 64 * 1024
+SEED_PREFIX: Final = bytes([18 << 3 | (20 << 3) >> 5, 0])
+"""The first bytes of a user's seed: they make the text begin with SU."""
 USER_PREFIX: Final = 20 << 3
 """The first byte of a user's public key: it makes the text begin with U."""
 
@@ -125,18 +127,24 @@ def read_signer(path: Path) -> Signer:
     """
     try:
         with path.open("rb") as file:
-            lines = [line.strip() for line in file.read(CREDENTIALS_BYTES_MAX).decode("ascii").splitlines()]
-    except (OSError, UnicodeDecodeError) as error:
+            return parse_credentials(file.read(CREDENTIALS_BYTES_MAX).decode("ascii"))
+    except (OSError, ValueError) as error:
         raise refused_file(CREDENTIALS, path, error) from error
+
+
+def parse_credentials(text: str) -> Signer:
+    """What the text of a credentials file says.
+
+    Raises:
+        ValueError: It holds no user's seed.
+    """
+    lines = [line.strip() for line in text.splitlines()]
     jwt = after(lines, "BEGIN NATS USER JWT")
     seed = after(lines, "BEGIN USER NKEY SEED") or next((line for line in lines if line.startswith("SU")), "")
-    try:
-        raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
-        if len(raw) != 36 or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
-            raise ValueError("no seed of a user (SU…) in it")
-        key = Ed25519PrivateKey.from_private_bytes(raw[2:34])
-    except ValueError as error:
-        raise refused_file(CREDENTIALS, path, error) from error
+    raw = base64.b32decode(seed + "=" * (-len(seed) % 8))
+    if len(raw) != 36 or raw[:2] != SEED_PREFIX or binascii.crc_hqx(raw[:-2], 0) != int.from_bytes(raw[-2:], "little"):
+        raise ValueError("no seed of a user (SU…) in it")
+    key = Ed25519PrivateKey.from_private_bytes(raw[2:34])
     public = bytes([USER_PREFIX]) + key.public_key().public_bytes_raw()
     checked = public + binascii.crc_hqx(public, 0).to_bytes(2, "little")
     return Signer(
