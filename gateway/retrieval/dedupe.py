@@ -20,8 +20,9 @@ SHINGLES_MIN = 12
 """Shorter passages are alike by chance: headings, one-line notes, templates."""
 PROBES = 4
 """Shingles looked up before two passages are compared whole: nearly all pairs end there."""
-JUDGED_PER_PLACE = 3
-"""Candidates judged per place of the answer; further back nothing reaches it, and comparing is quadratic."""
+KEPT_PER_PLACE = 2
+"""Candidates that no other copies, per place of the answer, until judging ends; further back nothing reaches it, and
+comparing is quadratic."""
 TYPE_SHARE = 0.6
 """No type takes more than this share of the places while others are nearly as good. Source: the peer's share."""
 TYPE_SCORE_RATIO = 0.9
@@ -52,11 +53,14 @@ def larger_pool(results: ArmResults, *, rows: int, limit: int) -> int | None:
 
 def near_duplicates_last(candidates: Sequence[Candidate], *, limit: int) -> list[Candidate]:
     """The candidates with near-copies of a better one behind all others, in order; idempotent."""
-    judged = candidates[: limit * JUDGED_PER_PLACE]
     kept: list[Candidate] = []
     seen: list[frozenset[Shingle]] = []
     copies: list[Candidate] = []
-    for candidate in judged:
+    judged = 0
+    for candidate in candidates:
+        if len(kept) >= limit * KEPT_PER_PLACE:
+            break
+        judged += 1
         shingles = _shingles(candidate.text)
         if len(shingles) < SHINGLES_MIN:
             kept.append(candidate)
@@ -70,7 +74,7 @@ def near_duplicates_last(candidates: Sequence[Candidate], *, limit: int) -> list
         else:
             kept.append(candidate)
             seen.append(whole)
-    return [*kept, *candidates[len(judged) :], *copies]
+    return [*kept, *candidates[judged:], *copies]
 
 
 def diverse_types(candidates: Sequence[Candidate], *, limit: int) -> list[Candidate]:
