@@ -61,6 +61,10 @@ class Bus:
         """A durable queue: its stream (such as `JOBS` over `brain.jobs.>`) and the one consumer all workers share."""
         return await ensure_queue(self.connection, name, subjects, topology=self._topology, in_flight_max=in_flight_max)
 
+    async def log_id(self) -> str:
+        """A UUID of the page log, by which an engine knows stores of another log: two brains on one place in it."""
+        return await self.page_log.log_id()
+
     async def publish(self, subject: str, message: bytes) -> None:
         """Sends a hint to whoever listens now: at most once, never the only bearer of anything."""
         await self.connection.publish(subject, message)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from services.domain.errors import Conflict, InvalidArgument, NotReady
-from services.runtime.bus import Bus
+from services.domain.errors import Conflict, InvalidArgument, NotReady, Unavailable
+from services.runtime.bus import Bus, open_bus
 from services.runtime.consumers import consumer_state, delete_consumer
+from services.runtime.nats_child import NatsAddress, nats_child
 from services.runtime.projection_stores import Stores
 from services.runtime.store_catalog import Pointer
 from tests.contract.runtime.projections import QUICK, SECONDS, Projection, describe, running, settled, until, write
@@ -280,11 +284,22 @@ async def test_a_move_goes_on_after_a_death_with_what_it_had_filled(bus: Bus, ca
         assert made[0].store.model.held == (await rebuilt(bus)).held
 
 
-async def test_the_log_has_an_id_that_stays(bus: Bus) -> None:
-    first = await bus.page_log.log_id()
+async def test_the_log_has_an_id_that_stays_through_a_death_of_its_server(nats_server: NatsAddress, bus: Bus) -> None:
+    first = await bus.log_id()
     await write(bus, "a")
+    os.kill(nats_server.pid, signal.SIGKILL)
+    async with asyncio.timeout(SECONDS):
+        while True:
+            with contextlib.suppress(Unavailable):
+                await write(bus, "b")
+                break
 
-    assert await bus.page_log.log_id() == first
+    assert await bus.log_id() == first
+
+
+async def test_another_log_has_another_id(bus: Bus, tmp_path: Path) -> None:
+    async with nats_child(tmp_path / "other") as address, open_bus(address.url, name="other") as other:
+        assert await other.log_id() != await bus.log_id()
 
 
 def stores(bus: Bus, catalog: SharedCatalog) -> Stores[ModelStore]:
