@@ -14,6 +14,8 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from gateway.mcp import single
+
 
 @asynccontextmanager
 async def open_endpoint(server: Server[Any], *, body_bytes_max: int) -> AsyncIterator[ASGIApp]:
@@ -21,23 +23,35 @@ async def open_endpoint(server: Server[Any], *, body_bytes_max: int) -> AsyncIte
     manager = StreamableHTTPSessionManager(
         server, json_response=True, stateless=True, max_request_body_size=body_bytes_max
     )
-    async with manager.run():
-        yield _Endpoint(manager)
+    async with server.lifespan(server) as lifespan, manager.run():
+        yield _Endpoint(manager, server, lifespan)
 
 
 class _Endpoint:
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+    def __init__(self, manager: StreamableHTTPSessionManager, server: Server[Any], lifespan: Any) -> None:  # noqa: ANN401
         self._manager = manager
+        self._server = server
+        self._lifespan = lifespan
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
         if scope["method"] != "POST":
             await Response(status_code=405, headers={"allow": "POST"})(scope, receive, send)
-        elif "mcp-session-id" in Headers(scope=scope):
+        elif "mcp-session-id" in headers:
             # We never give a session out, so this one is of another server or of another time: by the specification
             # the client begins a new one when it sees 404, and every call works on any replica then.
             await _session_unknown()(scope, receive, send)
-        else:
+        elif (version := single.version_of(headers)) is None:
             await self._manager.handle_request(scope, receive, send)
+        else:
+            body, ended = await single.whole_body(receive)
+            if not ended:
+                return  # the client left before it had asked
+            call = single.tool_call(body, version)
+            if call is None:
+                await self._manager.handle_request(scope, single.again(body, receive), send)
+            else:
+                await single.answer(self._server, call, scope, send, lifespan=self._lifespan)
 
 
 def _session_unknown() -> Response:
