@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from services.domain.errors import Unavailable
 from services.runtime.nats_connection import ApiError, NatsConnection
 from services.runtime.pull import ACK_WAIT_SECONDS, PULL_BYTES_MAX
 from services.runtime.streams import SECOND
@@ -58,7 +59,10 @@ async def ensure_consumer(
         "inactive_threshold": inactive_seconds * SECOND,
     }
     body = {"stream_name": stream, "config": config}
-    await connection.api(f"CONSUMER.CREATE.{stream}.{name}.{subjects}", body)
+    try:
+        await connection.api(f"CONSUMER.CREATE.{stream}.{name}.{subjects}", body)
+    except ApiError as error:
+        raise refused(name, error) from error
 
 
 async def consumer_state(connection: NatsConnection, stream: str, name: str) -> ConsumerState | None:
@@ -68,7 +72,7 @@ async def consumer_state(connection: NatsConnection, stream: str, name: str) -> 
     except ApiError as error:
         if error.error_code == CONSUMER_NOT_FOUND:
             return None
-        raise
+        raise refused(name, error) from error
     ack_floor, delivered = info["ack_floor"], info["delivered"]
     assert isinstance(ack_floor, dict)
     assert isinstance(delivered, dict)
@@ -86,7 +90,10 @@ async def redeliver_at_once(connection: NatsConnection, stream: str, name: str) 
     Only for a consumer that nobody else reads from. Servers before 2.14 cannot; there it takes its time.
     """
     if connection.server_version >= RESET_VERSION:
-        await connection.api(f"CONSUMER.RESET.{stream}.{name}")
+        try:
+            await connection.api(f"CONSUMER.RESET.{stream}.{name}")
+        except ApiError as error:
+            raise refused(name, error) from error
 
 
 async def delete_consumer(connection: NatsConnection, stream: str, name: str) -> None:
@@ -95,4 +102,15 @@ async def delete_consumer(connection: NatsConnection, stream: str, name: str) ->
         await connection.api(f"CONSUMER.DELETE.{stream}.{name}")
     except ApiError as error:
         if error.error_code != CONSUMER_NOT_FOUND:
-            raise
+            raise refused(name, error) from error
+
+
+def refused(name: str, error: ApiError) -> Unavailable:
+    """JetStream does nothing with the consumer now: a cluster may have no leader, or the stream is gone."""
+    return Unavailable(
+        "PEER_UNAVAILABLE",
+        f"NATS refused the consumer {name}: {error}",
+        metadata={"peer": "nats", "error_code": str(error.error_code), "consumer": name},
+        next_step="It is tried again; if it stays, look into the NATS server's log.",
+        retry_after_seconds=1.0,
+    )

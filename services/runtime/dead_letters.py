@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from brain.v1 import events_pb2
-from services.runtime.nats_connection import NatsConnection, read_api
+from services.runtime.consumers import refused
+from services.runtime.nats_connection import ApiError, NatsConnection, read_api
 from services.runtime.page_codec import timestamp
 from services.runtime.pull import Delivery
 
@@ -29,12 +30,18 @@ async def bury(connection: NatsConnection, durable: str, delivery: Delivery, *, 
         letter.ClearField("record")  # the log has it, for as long as it is kept
         payload = letter.SerializeToString()
     headers = {"Nats-Msg-Id": f"{durable}.{delivery.sequence}", "Nats-Expected-Stream": "DEAD_LETTERS"}
-    read_api(await connection.request(f"brain.dead.{durable}", payload, headers=headers))
+    try:
+        read_api(await connection.request(f"brain.dead.{durable}", payload, headers=headers))
+    except ApiError as error:
+        raise refused(durable, error) from error
 
 
 async def count_letters(connection: NatsConnection, durable: str) -> int:
     """How many messages a durable gave up."""
-    info = await connection.api("STREAM.INFO.DEAD_LETTERS", {"subjects_filter": f"brain.dead.{durable}"})
+    try:
+        info = await connection.api("STREAM.INFO.DEAD_LETTERS", {"subjects_filter": f"brain.dead.{durable}"})
+    except ApiError as error:
+        raise refused(durable, error) from error
     state = info["state"]
     assert isinstance(state, Mapping)
     return int((state.get("subjects") or {}).get(f"brain.dead.{durable}", 0))
