@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gateway.local_client import LocalClient
 from services.domain.errors import NotReady, Unavailable
-from services.runtime.data_folder import BrainFile, make_private, process_started, read_brain_file
+from services.runtime.data_folder import BrainFile, check_own, make_private, process_started, read_brain_file
 
 START_SECONDS = 60.0
 """A start takes about two seconds; replaying a large log after a crash, or a machine that is busy, takes more."""
@@ -28,6 +28,7 @@ STOP_SECONDS = 30.0
 LOOK_SECONDS = 0.05
 """How often a starter looks whether the brain answers: short against the start, long against the look."""
 LOG_TAIL_BYTES = 4000
+PLAIN_LINES_MAX = 4
 LOG_KEPT_BYTES = 20_000_000
 """A log larger than this is put aside at a start, so that it never fills a disk."""
 LOG_FILE = "brain.log"
@@ -69,20 +70,21 @@ def join_or_start(data: Path, environ: Mapping[str, str]) -> Running:
     """
     try:
         make_private(data)
+        running = find(data)
+        if running is not None:
+            return running
+        check_own(data)
+        with _turn(data):
+            running = find(data)
+            return running if running is not None else _start(data, environ)
     except OSError as error:
         raise NotReady(
             "DATA_FOLDER_HELD",
-            f"the data folder {data} cannot be made: {error.strerror}",
+            f"the data folder {data} cannot be written: {error.strerror}",
             field="FLEETBRAIN_DATA",
             value=str(data),
             next_step="Set FLEETBRAIN_DATA to a folder that this user can write.",
         ) from error
-    running = find(data)
-    if running is not None:
-        return running
-    with _turn(data):
-        running = find(data)
-        return running if running is not None else _start(data, environ)
 
 
 def stop(data: Path) -> int | None:
@@ -132,10 +134,12 @@ def _not_up(what: str, log: Path, began_at: int) -> Unavailable:
     """The error of a start, with what this brain, and no earlier one, said last."""
     with log.open("rb") as file:
         file.seek(max(began_at, log.stat().st_size - LOG_TAIL_BYTES))
-        tail = file.read().decode("utf-8", "replace").strip()
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    # A start that fails says why in plain words at its end; what comes before are records for machines.
+    plain = [line for line in lines if line and not line.startswith(("{", " ", "Traceback"))]
     return Unavailable(
         "PEER_UNAVAILABLE",
-        f"{what}. The end of its log:\n{tail}",
+        "\n".join([f"{what}:", *plain[-PLAIN_LINES_MAX:]]) if plain else f"{what}.",
         next_step=f"The whole log is {log}.",
         metadata={"peer": "brain"},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ from typing import TYPE_CHECKING
 import brain.v1.ingest_service_pb2 as pb
 from brain.v1.ingest_service_pb2_grpc import IngestServiceStub
 from brain.v1.page_pb2 import Page
+from gateway.export_names import FOLDER, file_of, write_list
 from services.domain.context import OperationContext
 from services.domain.errors import InvalidArgument, NotFound
-from services.domain.languages import code_language
 from services.runtime.calls import operation
 from services.runtime.channels import open_channel
 
@@ -40,9 +41,10 @@ class ExportSummary:
 async def export_source(
     address: str, *, caller: OperationContext, source: str, target: Path, on_progress: Callable[[ExportSummary], None]
 ) -> ExportSummary:
-    """Writes the pages below a folder that is empty or not there yet, named by their slugs."""
+    """Writes the pages below a folder that is empty or not there yet, named by their slugs where those are names."""
     _check_target(target)
     summary = ExportSummary()
+    renamed: dict[str, str] = {}
     gate = asyncio.Semaphore(READS_AT_ONCE)
     async with open_channel(address, service="brain.v1.IngestService") as channel:
         stub: IngestServiceAsyncStub = IngestServiceStub(channel)
@@ -51,7 +53,10 @@ async def export_source(
             async with gate:
                 page = await _read(stub, source, slug)
             if page is not None:
-                _write(target, page)
+                path = file_of(page.slug)
+                if path.startswith(f"{FOLDER}/"):
+                    renamed[path] = page.slug
+                await asyncio.to_thread(_write, target.joinpath(*PurePosixPath(path).parts), page.body)
                 summary.pages += 1
                 summary.bytes += len(page.body)
 
@@ -66,6 +71,7 @@ async def export_source(
                 token = keys.next_page_token
                 if not token:
                     break
+    write_list(target, renamed)
     return summary
 
 
@@ -78,14 +84,10 @@ async def _read(stub: IngestServiceAsyncStub, source: str, slug: str) -> Page | 
     return None if response.moved_to else response.page
 
 
-def _write(target: Path, page: Page) -> None:
-    path = target.joinpath(*PurePosixPath(page.slug).parts)
-    # A code file has its extension in the slug; every other page is Markdown.
-    if not code_language(page.slug):
-        path = path.with_name(path.name + ".md")
+def _write(path: Path, body: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name[:100]}.part")
-    temporary.write_bytes(page.body)
+    temporary = path.with_name(f".{hashlib.sha256(path.name.encode()).hexdigest()[:16]}.part")
+    temporary.write_bytes(body)
     temporary.replace(path)
 
 
@@ -98,4 +100,13 @@ def _check_target(target: Path) -> None:
             value=str(target),
             next_step="Name a folder that is empty or not there yet.",
         )
-    target.mkdir(parents=True, exist_ok=True)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgument(
+            "FILE_INVALID",
+            f"{target} cannot be made: {error.strerror}",
+            field="folder",
+            value=str(target),
+            next_step="Name a folder that this user can write.",
+        ) from error

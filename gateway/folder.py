@@ -57,6 +57,8 @@ class Found:
     refused: list[Refused] = field(default_factory=list)
     passed_over: Counter[str] = field(default_factory=Counter)
     """Other files by extension."""
+    slugs: dict[str, str] = field(default_factory=dict)
+    """Slugs of files that an export could not name by them, by path."""
 
 
 def walk(root: Path) -> Found:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import brain.v1.ingest_service_pb2 as pb
 from brain.v1.error_reason_pb2 import ErrorReason
 from brain.v1.ingest_service_pb2_grpc import IngestServiceStub
 from gateway.folder import Refused, read
 from services.domain.context import OperationContext
+from services.domain.errors import Conflict, InvalidArgument, PermissionDenied
 from services.runtime.calls import operation
 from services.runtime.channels import open_channel
+
+if TYPE_CHECKING:
+    # The asynchronous stub is a type only: the generated code has one class for both.
+    from brain.v1.ingest_service_pb2_grpc import IngestServiceAsyncStub
 
 BATCH_BYTES_MAX = 2_000_000
 """Half of what a message may hold: enough for the log's window, and progress that moves."""
@@ -49,22 +56,62 @@ async def import_folder(
     import_id: str,
     root: Path,
     paths: Sequence[str],
+    slugs: Mapping[str, str],
     summary: ImportSummary,
     on_progress: Callable[[], None],
 ) -> None:
     """Imports the files and fills the summary as results come; what was acknowledged stays when the stream breaks.
 
+    Args:
+        address: Where ingest answers.
+        caller: On whose behalf.
+        source: The source; empty means `default`.
+        import_id: Names this import.
+        root: The folder.
+        paths: Files below it.
+        slugs: Of the files that an export could not name by their slug; the others get theirs by their paths.
+        summary: Is filled.
+        on_progress: Called after some files.
+
     Raises:
         BrainError: The stream broke, or the brain refused the import as a whole.
     """
     async with open_channel(address, service="brain.v1.IngestService") as channel:
-        stub = IngestServiceStub(channel)
+        stub: IngestServiceAsyncStub = IngestServiceStub(channel)
         with operation(caller, timeout_seconds=IMPORT_SECONDS_MAX):
-            requests = _requests(source, import_id, root, paths, summary)
+            requests = _requests(source, import_id, root, [path for path in paths if path not in slugs], summary)
             async for response in stub.ImportPages(requests):
                 for result in response.results:
                     _count(summary, result)
                 on_progress()
+            for path in paths:
+                if path in slugs:
+                    await _put(stub, source, import_id, root, path, slugs[path], summary)
+                    on_progress()
+
+
+async def _put(
+    stub: IngestServiceAsyncStub,
+    source: str,
+    import_id: str,
+    root: Path,
+    path: str,
+    slug: str,
+    summary: ImportSummary,
+) -> None:
+    """Writes one page under a slug that its file's path does not tell."""
+    body = read(root, path)
+    if isinstance(body, Refused):
+        summary.refused.append(body)
+        return
+    request_id = f"{import_id}-{hashlib.sha256(path.encode()).hexdigest()[:11]}"
+    try:
+        reply = await stub.PutPage(pb.PutPageRequest(source=source, slug=slug, body=body, request_id=request_id))
+    except (Conflict, InvalidArgument, PermissionDenied) as error:
+        refused = Refused(path=path, reason=error.reason, message=error.message, next_step=error.next_step)
+        summary.refused.append(refused)
+        return
+    _count_status(summary, reply.result.status, reply.result.revision)
 
 
 async def _requests(
@@ -113,12 +160,17 @@ def _count(summary: ImportSummary, result: pb.ImportResult) -> None:
                 line=error.line,
             )
         )
-    elif result.status == pb.WRITE_STATUS_UNCHANGED:
+    else:
+        _count_status(summary, result.status, result.revision)
+    for f in result.findings:
+        summary.findings.append((result.path, f.code, f.line, f.message, f.next_step))
+
+
+def _count_status(summary: ImportSummary, status: pb.WriteStatus.ValueType, revision: int) -> None:
+    if status == pb.WRITE_STATUS_UNCHANGED:
         summary.unchanged += 1
-    elif result.status == pb.WRITE_STATUS_CREATED:
+    elif status == pb.WRITE_STATUS_CREATED:
         summary.created += 1
     else:
         summary.updated += 1
-    summary.last_revision = max(summary.last_revision, result.revision)
-    for f in result.findings:
-        summary.findings.append((result.path, f.code, f.line, f.message, f.next_step))
+    summary.last_revision = max(summary.last_revision, revision)

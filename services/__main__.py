@@ -64,6 +64,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrainError as error:
         print(f"{error.message}\n{error.next_step}", file=sys.stderr)  # noqa: T201
         return 1
+    except OSError as error:
+        place = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, (str, bytes)) else ""
+        log.exception("the process failed")
+        print(f"{place}{error.strerror or error}", file=sys.stderr)  # noqa: T201
+        return 1
     except Exception:  # the last edge: whatever it is, it is logged once and the status says so
         log.exception("the process failed")
         return 1

@@ -7,10 +7,12 @@ import sys
 import time
 from argparse import ArgumentTypeError, Namespace
 
+from gateway.brain import Running
 from gateway.cli import output
 from gateway.cli.options import Commands, command
 from gateway.cli.session import Session
 from gateway.operations.json_value import JsonObject
+from services.domain.errors import Conflict
 
 STEP_SECONDS = 15
 """How long one call of a long wait waits; the next one goes on, so that Ctrl-C and the time limit are heard."""
@@ -49,6 +51,8 @@ def up(session: Session, options: Namespace) -> None:
         sys.stdout.flush()
         os.execve(sys.executable, [sys.executable, *arguments], dict(session.environ))  # noqa: S606 - there is no shell
     running = session.running
+    if options.http and not running.started:
+        _check_address(running, options.http)
     if session.as_json:
         addresses: JsonObject = {**running.addresses}
         output.document({"pid": running.pid, "started": running.started, "addresses": addresses})
@@ -56,6 +60,21 @@ def up(session: Session, options: Namespace) -> None:
     output.line(f"The brain of {session.settings.data} answers (pid {running.pid}).")
     if running.http:
         output.line(f"MCP: {running.http}/mcp   operations: {running.http}/api/<operation>")
+
+
+def _check_address(running: Running, wanted: str) -> None:
+    """Refuses an address that a brain which runs already does not listen at."""
+    host, _, port = wanted.rpartition(":")
+    held = running.http.removeprefix("http://")
+    if wanted == held or (port == "0" and held.rpartition(":")[0] == host):
+        return
+    raise Conflict(
+        "DATA_FOLDER_HELD",
+        f"the brain runs already (pid {running.pid}) and listens at {held or 'no TCP address'}, not at {wanted}",
+        field="http",
+        value=wanted,
+        next_step="Use that address, or stop it with `fleetbrain down` and start it again.",
+    )
 
 
 def down(session: Session, options: Namespace) -> None:

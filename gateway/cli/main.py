@@ -13,7 +13,8 @@ import sys
 from collections.abc import Sequence
 
 from gateway.cli import output
-from services.domain.errors import BrainError
+from gateway.cli.options import MixedParser
+from services.domain.errors import BrainError, InvalidArgument
 
 FAMILIES = ("lifecycle", "pages", "recall", "graph", "jobs", "rebuild", "insight", "transfer", "agents", "aliases")
 """Modules with an `add(commands)` that declares their commands; they import what they need when it runs."""
@@ -54,6 +55,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader has left: nothing more can be said, and the interpreter must not try at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 1
+    except OSError as error:
+        # Of a file or folder that this user named, or of the data folder: a disk that is full or read-only, a mode.
+        place = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else "a file"
+        output.failure(
+            InvalidArgument(
+                "FILE_INVALID",
+                f"{place}: {error.strerror or error}",
+                field="file",
+                value=place,
+                next_step="Make it writable for this user, or name another one.",
+            ),
+            as_json=as_json,
+        )
+        return 1
 
 
 def _run(options: argparse.Namespace, *, as_json: bool) -> int:
@@ -72,7 +87,7 @@ def build_parser() -> argparse.ArgumentParser:
         description="Long-term memory for fleets of AI agents: Markdown pages, typed links, hybrid retrieval.",
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, parser_class=MixedParser)
     for family in FAMILIES:
         importlib.import_module(f"gateway.cli.{family}").add(commands)
     return parser

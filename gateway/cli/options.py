@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from gateway.cli.session import Session
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 - it has no public name
 Run: TypeAlias = Callable[[Session, argparse.Namespace], int | None]
+
+
+class MixedParser(argparse.ArgumentParser):
+    """A parser that takes options and arguments in any order: `put a/b --data DIR file.md`."""
+
+    _mixing = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """As argparse does, with arguments gathered from between the options."""
+        # A parser with commands below it cannot; and argparse's own way of doing it comes back here.
+        if self._mixing or self._subparsers is not None:
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
 
 
 def command(commands: Commands, name: str, help_text: str, run: Run, *, json: bool = False) -> argparse.ArgumentParser:

@@ -14,6 +14,10 @@ from services.domain.errors import BrainError
 
 def prepare() -> None:
     """Makes the standard streams fit for everything: a pipe that somebody made non-blocking would lose the tail."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed by who started us; the next file opened would take its place
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, os.fdopen(number, "r" if name == "stdin" else "w", closefd=False))
     for stream in (sys.stdout, sys.stderr):
         os.set_blocking(stream.fileno(), True)
         if hasattr(stream, "reconfigure"):

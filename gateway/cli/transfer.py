@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from gateway.folder import Found
     from gateway.importing import ImportSummary
 
+PRINCIPAL = "local"
+"""Whose writes these are: the same person's as those that come through the socket."""
 SHOWN_MAX = 20
 """Findings printed one by one; the rest is counted. Refused files are printed all: each of them is missing."""
 
@@ -41,10 +43,12 @@ def add(commands: Commands) -> None:
 
 def import_folder(session: Session, options: Namespace) -> int:
     """Imports a folder; exit status 1 when nothing of it could go in or the import broke off."""
+    from gateway.export_names import read_list
     from gateway.folder import walk
     from gateway.importing import ImportSummary
 
     found = walk(options.folder)
+    found.slugs = read_list(options.folder)
     summary = ImportSummary(refused=list(found.refused))
     began = time.monotonic()
     broken = None
@@ -73,11 +77,12 @@ def stream(session: Session, found: Found, summary: ImportSummary, source: str) 
         asyncio.run(
             run(
                 session.running.addresses["grpc"],
-                caller=local_context("cli"),
+                caller=local_context(PRINCIPAL),
                 source=source,
                 import_id=uuid.uuid4().hex[:16],
                 root=found.root,
                 paths=found.paths,
+                slugs=found.slugs,
                 summary=summary,
                 on_progress=lambda: moved_to(summary.done - already),
             )
@@ -159,7 +164,7 @@ def export(session: Session, options: Namespace) -> None:
         summary = asyncio.run(
             export_source(
                 session.running.addresses["grpc"],
-                caller=local_context("cli"),
+                caller=local_context(PRINCIPAL),
                 source=options.source or "",
                 target=options.folder,
                 on_progress=lambda done: moved_to(done.pages),

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import orjson
 
-from services.domain.errors import NotReady
+from services.domain.errors import InvalidArgument, NotReady
 
 BRAIN_FILE = "brain.json"
 SOCKET_PATH_BYTES_MAX = 100
 """The kernel's limit is 108 with the closing zero; some count differently."""
+FORMAT_FILE = "format.json"
 FORMAT = 1
 """Of the folder's contents. A brain refuses a folder of a newer format."""
 
@@ -83,11 +84,20 @@ def make_private(folder: Path) -> None:
 
 
 def check_format(folder: Path) -> None:
-    """Refuses a folder of a newer format, and marks a new one."""
-    path = folder / "format.json"
+    """Refuses a folder of a newer format or of something else, and marks a new one."""
+    path = folder / FORMAT_FILE
     try:
         found = int(orjson.loads(path.read_bytes())["format"])
+    except (orjson.JSONDecodeError, KeyError, TypeError, ValueError) as error:
+        raise NotReady(
+            "DATA_FOLDER_HELD",
+            f"{path} does not say a format",
+            field="FLEETBRAIN_DATA",
+            value=str(folder),
+            next_step=f'If this is a brain of this version, write {{"format": {FORMAT}}} into it; else name another.',
+        ) from error
     except FileNotFoundError:
+        check_own(folder)
         write_atomic(path, orjson.dumps({"format": FORMAT}))
         return
     if found > FORMAT:
@@ -98,6 +108,30 @@ def check_format(folder: Path) -> None:
             value=str(folder),
             next_step="Upgrade fleetbrain, or name another folder.",
         )
+
+
+def check_own(folder: Path) -> None:
+    """Refuses a folder that is no brain and not empty: somebody's notes, taken for the place of the brain itself.
+
+    Raises:
+        InvalidArgument: Names what lies there.
+    """
+    if (folder / FORMAT_FILE).exists() or not folder.is_dir():
+        return
+    foreign = [entry.name for entry in os.scandir(folder) if not ours(entry.name)]
+    if foreign:
+        raise InvalidArgument(
+            "FIELD_INVALID",
+            f"{folder} is no brain and holds other files, such as {min(foreign)!r}",
+            field="FLEETBRAIN_DATA",
+            value=str(folder),
+            next_step="Name a new or empty folder for the brain; `fleetbrain import FOLDER` takes a folder's pages in.",
+        )
+
+
+def ours(name: str) -> bool:
+    """Whether a file may lie in the folder before it is marked: locks and logs of starters, and what a disk brings."""
+    return name.startswith(".") or name.endswith(".lock") or name in {"log", "lost+found"}
 
 
 def write_brain_file(folder: Path, version: str, addresses: Mapping[str, str]) -> None:

@@ -33,7 +33,7 @@ CALLER = OperationContext(principal="test")
 
 
 @asynccontextmanager
-async def served(files: TlsFiles | None = None, **ports: str) -> AsyncIterator[str]:
+async def served(files: TlsFiles | None = None) -> AsyncIterator[str]:
     """An echo at 127.0.0.1; yields its address."""
     up: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(
@@ -43,7 +43,6 @@ async def served(files: TlsFiles | None = None, **ports: str) -> AsyncIterator[s
             grace_seconds=1,
             tls=files,
             on_serving=lambda bound: up.set_result(bound["grpc_tcp"]),
-            **ports,
         )
     )
     both: set[asyncio.Future[Any]] = {task, up}
