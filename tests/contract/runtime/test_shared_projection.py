@@ -95,6 +95,28 @@ async def test_a_replica_that_joins_late_is_ready_at_once(bus: Bus, catalog: Sha
         await late.close()
 
 
+async def test_no_replica_ever_resets_the_durable_that_all_pull_from(bus: Bus, catalog: SharedCatalog) -> None:
+    """Two that reset one durable, each under the other, found no answer to their acknowledgements and did it again."""
+    gate, resets = asyncio.Event(), asyncio.Event()
+    watched = "$JS.API.CONSUMER.RESET.>"
+    await bus.connection.subscribe(watched, lambda _: resets.set(), messages_max=64, bytes_max=1_000_000)
+
+    async def closed() -> None:
+        await gate.wait()
+
+    async with replicas(bus, catalog, 1) as made:
+        catalog.disk.pause = closed
+        for slug in "abc":
+            await write(bus, slug)
+        await until(lambda: bool(catalog.disk.batches))
+        async with running(bus, catalog) as late:
+            gate.set()
+            await settled(bus, late)
+        await settled(bus, made[0])
+
+    assert not resets.is_set()
+
+
 async def test_a_rebuild_of_one_replica_is_followed_by_all_and_leaves_one_store(
     bus: Bus, catalog: SharedCatalog
 ) -> None:
