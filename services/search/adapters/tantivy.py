@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -29,6 +30,7 @@ from services.search.adapters.tantivy_queries import (
     terms_query,
     which_terms,
 )
+from services.search.adapters.tantivy_reads import Reads
 from services.search.adapters.tantivy_rows import (
     address,
     held_page,
@@ -84,7 +86,7 @@ class TantivyIndex:
             raise
         self._page_writes = ThreadPoolExecutor(1, thread_name_prefix="lexical-write-pages")
         self._passage_writes = ThreadPoolExecutor(1, thread_name_prefix="lexical-write-passages")
-        self._reads = ThreadPoolExecutor(READ_THREADS, thread_name_prefix="lexical-read")
+        self._reads = Reads(READ_THREADS)
 
     async def apply(self, states: Sequence[SlugState]) -> None:
         """See `LexicalIndex.apply`."""
@@ -141,10 +143,11 @@ class TantivyIndex:
         for threads, table in ((self._page_writes, self._pages), (self._passage_writes, self._passages)):
             await asyncio.get_running_loop().run_in_executor(threads, table.close)
             threads.shutdown(wait=True)
-        self._reads.shutdown(wait=True)
+        self._reads.close()
 
     async def _read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await _on(self._reads, partial(function, *args, **kwargs))
+        with _as_ours():
+            return await self._reads.run(partial(function, *args, **kwargs))
 
     # What follows runs on the threads of the two pools.
 
@@ -287,8 +290,15 @@ def plan(states: Sequence[SlugState], held: Iterable[HeldPage]) -> tuple[list[Pa
 
 async def _on(threads: ThreadPoolExecutor, call: Callable[[], T]) -> T:
     """The call, on a thread, with the engine's errors as ours."""
-    try:
+    with _as_ours():
         return await asyncio.get_running_loop().run_in_executor(threads, call)
+
+
+@contextmanager
+def _as_ours() -> Iterator[None]:
+    """The engine's errors as ours."""
+    try:
+        yield
     except (ValueError, OSError) as error:
         raise Unavailable(
             "PEER_UNAVAILABLE", f"the lexical index failed: {error}", metadata={"peer": "tantivy"}
