@@ -120,7 +120,7 @@ class Connection:
             refuse_unsupported((await self._driver.get_server_info()).agent)
             async with self._driver.session(database=self._database) as session:
                 found = await session.run(Query(SHOW_INDEXES, timeout=READ_SECONDS_MAX))
-                if {str(record["state"]) async for record in found} != {f"{len(STATEMENTS)} ONLINE"}:
+                if {record["state"]: record["indexes"] async for record in found} != {"ONLINE": len(STATEMENTS)}:
                     for statement in STATEMENTS:
                         await (await session.run(Query(statement, timeout=AWAIT_SECONDS))).consume()
                     waiting = Query("CALL db.awaitIndexes($seconds)", timeout=SCHEMA_SECONDS_MAX)

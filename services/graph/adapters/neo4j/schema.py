@@ -41,7 +41,7 @@ STATEMENTS = (
 
 SHOW_INDEXES = """
     SHOW INDEXES YIELD name, state WHERE name STARTS WITH 'fleetbrain_'
-    RETURN toString(count(*)) + ' ' + state AS state
+    RETURN state, count(*) AS indexes
 """
 """How many of our indexes, those of the constraints included, are in which state."""
 
