@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from argparse import Namespace
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from gateway.cli.session import Session
 from gateway.operations.json_value import JsonObject, JsonValue
 from services.domain.errors import BrainError
 
+LOOK_AGAIN_SECONDS = 6.0
+"""Between two looks at a projection that is behind: longer than the longest pause between two tries of its engine, and
+than a batch of passages takes to embed."""
 FREE_BYTES_MIN = 500_000_000
 """Below this a log, two indexes and their rebuilds soon run out of disk."""
 
@@ -110,11 +114,26 @@ def _brain(session: Session) -> list[Check]:
         return [Check(name="brain", ok=False, message=error.message, next_step=error.next_step)]
     found = [Check(name="brain", ok=True, message=f"answers (pid {running.pid}, {running.http or 'no TCP'})")]
     # A wait for everything that ends early is no fault as long as work is being done: told apart below.
-    found += [_projection(state) for state in output.objects(status["projections"])]
+    states = output.objects(status["projections"])
+    if any(state["pending"] for state in states):
+        time.sleep(LOOK_AGAIN_SECONDS)
+        later = output.objects(session.call("get_status")["projections"])
+        states = [{**state, "stands_still": _stands_still(state, later)} for state in states]
+    found += [_projection(state) for state in states]
     found.append(_embedder(session, counts, status))
     failed = _failed_jobs(session)
     found.append(failed)
     return found
+
+
+def _stands_still(state: JsonObject, later: list[JsonObject]) -> bool:
+    """Whether a projection that had work to do did none of it between two looks."""
+    return bool(state["pending"]) and any(
+        now["projection"] == state["projection"]
+        and now["indexed_revision"] == state["indexed_revision"]
+        and now["pending"] == state["pending"]
+        for now in later
+    )
 
 
 def _projection(state: JsonObject) -> Check:
@@ -134,6 +153,13 @@ def _projection(state: JsonObject) -> Check:
             ok=False,
             message=f"waits: {state['waiting_for']}",
             next_step="Make that answer; the projection goes on by itself as soon as it does.",
+        )
+    if state.get("stands_still"):
+        return Check(
+            name=name,
+            ok=False,
+            message=f"has {pending} records to go and took none of them for {LOOK_AGAIN_SECONDS:g} s",
+            next_step="Look again; if it stays so, look at the log, then `fleetbrain down` and `up`.",
         )
     if not state["ready"]:
         return Check(

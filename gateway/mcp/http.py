@@ -41,20 +41,25 @@ class _Endpoint:
             # We never give a session out, so this one is of another server or of another time: by the specification
             # the client begins a new one when it sees 404, and every call works on any replica then.
             await _session_unknown()(scope, receive, send)
-        elif (version := single.version_of(headers)) is None:
-            await self._manager.handle_request(scope, receive, send)
         else:
             body, ended = await single.whole_body(receive)
             if not ended:
                 return  # the client left before it had asked
-            call = single.tool_call(body, version)
-            if call is None:
+            refused = single.refusal(body)
+            version = single.version_of(headers)
+            call = single.tool_call(body, version) if version is not None else None
+            if refused is not None:
+                await _refused(*refused)(scope, receive, send)
+            elif call is None:
                 await self._manager.handle_request(scope, single.again(body, receive), send)
             else:
                 await single.answer(self._server, call, scope, send, lifespan=self._lifespan)
 
 
 def _session_unknown() -> Response:
-    error = {"code": INVALID_REQUEST, "message": "There is no such session. Call without Mcp-Session-Id."}
-    body = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": error})
-    return Response(body, status_code=404, media_type="application/json")
+    return _refused(INVALID_REQUEST, "There is no such session. Call without Mcp-Session-Id.", 404)
+
+
+def _refused(code: int, message: str, status: int = 400) -> Response:
+    body = orjson.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+    return Response(body, status_code=status, media_type="application/json")

@@ -22,7 +22,14 @@ from mcp.shared.exceptions import NoBackChannelError
 from mcp.shared.jsonrpc_dispatcher import handler_exception_to_error_data, progress_token_from_params
 from mcp.shared.message import MessageMetadata, ServerMessageMetadata
 from mcp.shared.transport_context import TransportContext
-from mcp_types import DEFAULT_NEGOTIATED_VERSION, ErrorData, ProgressToken, RequestId
+from mcp_types import (
+    DEFAULT_NEGOTIATED_VERSION,
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    ErrorData,
+    ProgressToken,
+    RequestId,
+)
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -50,6 +57,30 @@ def version_of(headers: Headers) -> str | None:
     accepted = [part.partition(";")[0].strip() for part in headers.get("accept", "").split(",")]
     plain = kind == "application/json" and "application/json" in accepted and version in HANDSHAKE_PROTOCOL_VERSIONS
     return version if plain else None
+
+
+def refusal(body: bytes) -> tuple[int, str] | None:
+    """Code and words for a body that is no message of the protocol; None for one that has a message's form.
+
+    The transport would refuse it too, with what its validation library says about each of its models.
+    """
+    try:
+        message = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return PARSE_ERROR, "The body is not JSON. Send one JSON-RPC message."
+    if isinstance(message, list):
+        return INVALID_REQUEST, "The body is a list. This version of the protocol has no batches: send one message."
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return INVALID_REQUEST, 'The body is no JSON-RPC message. Send an object with "jsonrpc": "2.0".'
+    method, request_id = message.get("method"), message.get("id")
+    answers = "result" in message or "error" in message
+    if not isinstance(method, str) and not answers:
+        return INVALID_REQUEST, 'The message has no method. Send for example "method": "tools/call".'
+    if "id" in message and (isinstance(request_id, bool) or not isinstance(request_id, int | str)):
+        return INVALID_REQUEST, "The message's id is neither a number nor a text."
+    if message.get("params") is not None and not isinstance(message["params"], dict):
+        return INVALID_REQUEST, "The message's params are no object."
+    return None
 
 
 def tool_call(body: bytes, version: str) -> ToolCall | None:

@@ -7,11 +7,16 @@ serves, so that not even a library's banner or a child process can get between t
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeAlias
 
+import anyio
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
+from mcp.shared.message import SessionMessage
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
 
 from gateway.admission import PRINCIPAL_HEADER, REMOTE_HEADER
 from gateway.local_client import BrainGoneError, LocalClient
@@ -21,8 +26,13 @@ from gateway.operations.json_value import JsonObject, JsonValue
 from gateway.operations.run import find_operation
 from services.domain.errors import Unavailable
 
+LAST_CALLS_SECONDS = 60.0
+"""How long calls in hand may take after the agent has closed standard input."""
 TRIES_MAX = 3
 """A brain that goes down under a call is started again and asked again, but not for ever."""
+
+Reading: TypeAlias = MemoryObjectReceiveStream[SessionMessage | Exception]
+Writing: TypeAlias = MemoryObjectSendStream[SessionMessage]
 
 OpenBrain = Callable[[Mapping[str, str]], LocalClient]
 """Joins the running brain, or starts one; the client sends these headers. Blocking."""
@@ -35,10 +45,61 @@ async def serve_stdio(operations: Mapping[str, Operation], open_brain: OpenBrain
     async with stdio_server() as (reading, writing):
         # In the background, so that the handshake need not wait for a brain that has to come up first.
         joining = asyncio.create_task(forward.join())
+        in_hand = _InHand()
+        read_end, read_through = in_hand.incoming(reading)
+        write_end, write_through = in_hand.outgoing(writing)
+        passing = [asyncio.create_task(read_through()), asyncio.create_task(write_through())]
         try:
-            await server.run(reading, writing, server.create_initialization_options())
+            await server.run(read_end, write_end, server.create_initialization_options())
+            await passing[1]  # what was answered last is written
         finally:
             joining.cancel()
+            for task in passing:
+                task.cancel()
+
+
+class _InHand:
+    """Knows which requests are not yet answered, and keeps the end of input from the server until all are.
+
+    Programs that pipe a few requests in close their end at once; the server would drop what it is working on.
+    """
+
+    def __init__(self) -> None:
+        self._requests: set[object] = set()
+        self._changed = asyncio.Event()
+
+    def incoming(self, reading: Reading) -> tuple[Reading, Callable[[], Coroutine[Any, Any, None]]]:
+        """The stream to read from instead, and what moves messages into it."""
+        inner, outer = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+
+        async def move() -> None:
+            async with inner:
+                async for item in reading:
+                    message = item.message if isinstance(item, SessionMessage) else None
+                    if isinstance(message, JSONRPCRequest):
+                        self._requests.add(message.id)
+                    await inner.send(item)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LAST_CALLS_SECONDS):
+                        while self._requests:
+                            self._changed.clear()
+                            await self._changed.wait()
+
+        return outer, move
+
+    def outgoing(self, writing: Writing) -> tuple[Writing, Callable[[], Coroutine[Any, Any, None]]]:
+        """The stream to write to instead, and what moves messages out of it."""
+        outer, inner = anyio.create_memory_object_stream[SessionMessage](0)
+
+        async def move() -> None:
+            async with inner, writing:
+                async for item in inner:
+                    await writing.send(item)
+                    if isinstance(item.message, JSONRPCResponse | JSONRPCError):
+                        self._requests.discard(item.message.id)
+                        self._changed.set()
+
+        return outer, move
 
 
 class _Forward:

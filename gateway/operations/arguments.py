@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gateway.operations.json_value import JsonObject, JsonValue
 from gateway.operations.parameters import Kind, Parameter
@@ -90,7 +90,8 @@ def read_arguments(raw: JsonValue, parameters: Sequence[Parameter]) -> Arguments
             raise _unknown(key, known, parameters)
         if _absent(value, parameter):
             continue
-        read = _read(parameter, value, notes)
+        # Errors name what the caller wrote, not what we call it.
+        read = _read(parameter if key == parameter.name else replace(parameter, name=key), value, notes)
         if parameter.name in found and found[parameter.name] != read:
             raise _invalid(
                 parameter, value, f"{key!r} says something else than {parameter.name!r}", "Send one of them."

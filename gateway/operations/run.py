@@ -21,6 +21,10 @@ from services.runtime.calls import operation as calling
 log = logging.getLogger(__name__)
 
 
+INNER = ("filter.", "query.")
+"""Messages inside requests, whose fields are arguments of their own here."""
+
+
 def _uuid() -> str:
     return str(uuid.uuid4())
 
@@ -53,6 +57,10 @@ class Runner:
                 result = await operation.handler(call)
         except BrainError as error:
             reason = error.reason
+            # What a service calls by the path in its message has, to the caller, the name of an argument.
+            last = error.field.rpartition(".")[2]
+            if error.field.startswith(INNER) and any(p.name == last for p in operation.parameters):
+                error.field = last
             raise
         except Exception as error:  # the edge: no inner text may reach a caller
             reason = "INTERNAL"

@@ -132,3 +132,19 @@ def test_an_absent_nats_is_one_plain_message(tmp_path: Path) -> None:
 def test_json_stays_one_document_when_a_command_fails(brain: Shell) -> None:
     done = brain.run("export", "/proc/x", "--json", status=1)
     assert json.loads(done.stdout)["error"]["field"] == "folder"
+
+
+def test_calls_piped_in_over_stdio_are_answered_before_the_end(brain: Shell) -> None:
+    client = {"name": "pipe", "version": "1"}
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    put = {"name": "put_page", "arguments": {"slug": "from/pipe", "content": "# Piped\n"}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": put},
+    ]
+    piped = "".join(json.dumps(message) + "\n" for message in messages).encode()
+    answers = {a["id"]: a for a in map(json.loads, brain.run("mcp", stdin=piped).stdout.splitlines())}
+
+    assert json.loads(answers[2]["result"]["content"][0]["text"])["slug"] == "from/pipe"
+    assert brain.text("get", "from/pipe") == "# Piped\n"

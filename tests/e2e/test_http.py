@@ -89,3 +89,45 @@ async def test_a_page_of_five_million_bytes_of_chinese_goes_in_and_comes_back(ht
     assert written.json()["content_bytes"] == len(text.encode())
     assert read.json()["content"] == text
     await http.post("/api/delete_page", json={"slug": "http/long", "wait": "none"})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"7",
+        b"{}",
+        b'{"jsonrpc": "1.0", "id": 1, "method": "tools/list"}',
+        b'{"jsonrpc": "2.0", "id": 1}',
+        b'{"jsonrpc": "2.0", "id": {}, "method": "tools/list"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": []}',
+    ],
+)
+async def test_what_is_no_message_of_the_protocol_gets_one_line(http: httpx.AsyncClient, body: bytes) -> None:
+    accepted = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
+    response = await http.post("/mcp", content=body, headers=accepted)
+
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert error["code"] in (-32700, -32600)
+    assert "pydantic" not in response.text
+    assert len(error["message"]) < 120
+
+
+@pytest.mark.parametrize(
+    ("operation", "arguments", "field"),
+    [
+        ("query", {"query": "x", "since": "bad"}, "since"),
+        ("list_pages", {"type": 5}, "type"),
+        ("put_page", {"slug": "x", "content": "a\x00b"}, "content"),
+    ],
+)
+async def test_an_error_names_the_argument_as_it_was_written(
+    http: httpx.AsyncClient, operation: str, arguments: dict[str, object], field: str
+) -> None:
+    response = await http.post(f"/api/{operation}", json=arguments)
+
+    assert response.status_code == 400
+    assert response.json()["error"]["field"] == field
