@@ -99,7 +99,8 @@ def child_trace(trace: str) -> str:
 
 
 def _hex(size: int) -> str:
-    """An id that no other call has; all zeros are none. Nothing secret hangs on it, and the kernel's own randomness cost
-    more than everything else about a call inside one process.
+    """An id that no other call has; all zeros are none.
+
+    Nothing secret hangs on it, and the kernel's own randomness cost more than the rest of a call inside one process.
     """
     return f"{random.getrandbits(8 * size) or 1:0{2 * size}x}"
