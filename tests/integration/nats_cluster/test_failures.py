@@ -73,7 +73,7 @@ async def test_a_leader_that_cannot_store_is_left_and_heals_by_a_restart(cluster
         leader = await cluster.leader(bus)
         # The kernel refuses every write beyond 64 kB of any file, as a full disk would.
         resource.prlimit(leader.pid, resource.RLIMIT_FSIZE, (64 * 1024, resource.RLIM_INFINITY))
-        await writers.go_on(more=1000)
+        await writers.go_on(more=500)
         assert await cluster.leader(bus) is not leader
         await leader.kill(signal.SIGTERM)
         await leader.start()

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from services.domain.errors import Unavailable
 from services.runtime.bus import Bus
 from services.runtime.consumers import ensure_consumer, redeliver_at_once
 from services.runtime.pull import open_reader
@@ -57,8 +58,12 @@ class Writers:
 
         async with open_reader(connection, "PAGES", DURABLE, batch_max=64, recover=recover) as reader:
             while True:
-                deliveries = await reader.next_batch(64)
-                await reader.acknowledge(deliveries)
+                try:
+                    deliveries = await reader.next_batch(64)
+                    await reader.acknowledge(deliveries)
+                except Unavailable:  # no leader of the durable now: calling again goes on where it was
+                    await asyncio.sleep(PAUSE_SECONDS)
+                    continue
                 self.delivered |= {d.subject.removeprefix("brain.pages.default.").replace(".", "/") for d in deliveries}
                 async with self._changed:
                     self._changed.notify_all()
