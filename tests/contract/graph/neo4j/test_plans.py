@@ -56,7 +56,11 @@ STATEMENTS = {
     "begin": store.BEGIN,
     "close": store.CLOSE,
     **{f"remove_{number}": statement for number, statement in enumerate(store.REMOVE)},
-    **{name.lower(): text for name, text in vars(writes).items() if name.isupper() and isinstance(text, str)},
+    **{
+        name.lower(): text
+        for name, text in vars(writes).items()
+        if name.isupper() and isinstance(text, str) and " " in text
+    },
     **{f"catalog_{name}": getattr(catalog, name) for name in ("READ", "LOCK", "WRITE", "STORES")},
 }
 SCANS = {"AllNodesScan", "NodeByLabelScan", "DirectedAllRelationshipsScan", "UndirectedAllRelationshipsScan"}
