@@ -65,7 +65,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- if $root.Values.nats.bundled -}}
 {{- $hosts := list -}}
 {{- range $i := until (int $root.Values.nats.replicas) -}}
-{{- $hosts = append $hosts (printf "nats://%s:$(NATS_PASSWORD)@%s-nats-%d.%s-nats.%s.svc.cluster.local:4222" $.component (include "fleetbrain.fullname" $root) $i (include "fleetbrain.fullname" $root) $root.Release.Namespace) -}}
+{{- $hosts = append $hosts (printf "%s://%s:$(NATS_PASSWORD)@%s-nats-%d.%s-nats.%s.svc.cluster.local:4222" (ternary "tls" "nats" (ne $root.Values.nats.tls.existingSecret "")) $.component (include "fleetbrain.fullname" $root) $i (include "fleetbrain.fullname" $root) $root.Release.Namespace) -}}
 {{- end -}}
 {{- join "," $hosts -}}
 {{- else -}}
@@ -101,6 +101,9 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 - name: FLEETBRAIN_NATS_URL
   value: {{ include "fleetbrain.natsUrl" . | quote }}
+{{- if $root.Values.nats.tls.existingSecret }}
+- {name: FLEETBRAIN_NATS_CA, value: /nats-tls/ca.crt}
+{{- end }}
 {{- end }}
 {{- if has $c (list "gateway" "jobs") }}
 {{- range $peer := list "ingest" "search" "graph" "jobs" }}
@@ -297,6 +300,9 @@ spec:
         {{- if $root.Values.tls.existingSecret }}
         - {name: tls, mountPath: /tls, readOnly: true}
         {{- end }}
+        {{- if and $root.Values.nats.tls.existingSecret (ne $c "gateway") }}
+        - {name: nats-tls, mountPath: /nats-tls, readOnly: true}
+        {{- end }}
   volumes:
     - name: tmp
       emptyDir: {sizeLimit: 1Gi}
@@ -307,6 +313,10 @@ spec:
     {{- if $root.Values.tls.existingSecret }}
     - name: tls
       secret: {secretName: {{ $root.Values.tls.existingSecret }}, defaultMode: 0440}
+    {{- end }}
+    {{- if and $root.Values.nats.tls.existingSecret (ne $c "gateway") }}
+    - name: nats-tls
+      secret: {secretName: {{ $root.Values.nats.tls.existingSecret }}, defaultMode: 0440}
     {{- end }}
 {{- end -}}
 

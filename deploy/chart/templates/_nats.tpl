@@ -12,27 +12,36 @@ lame_duck_duration: 30s
 jetstream {
   store_dir: /data
   max_file_store: {{ include "fleetbrain.natsStore" . }}
+  {{- if gt (int .Values.nats.replicas) 1 }}
   # Three copies on three machines: a power cut of one loses nothing that was acknowledged.
-  sync_interval: {{ gt (int .Values.nats.replicas) 1 | ternary "1s" "always" }}
+  sync_interval: {{ .Values.nats.syncInterval }}
+  {{- else }}
+  sync_interval: always
+  {{- end }}
 }
-accounts {
-  SYS {users: [{user: system, password: $NATS_SYSTEM_PASSWORD}]}
-  BRAIN {
-    jetstream: enabled
-    users: [
-      {{- range $user := list "ingest" "search" "graph" "jobs" }}
-      {user: {{ $user }}, password: $NATS_{{ upper $user }}_PASSWORD}
-      {{- end }}
-    ]
-  }
+{{- with .Values.nats.tls.existingSecret }}
+tls {
+  cert_file: /nats-tls/tls.crt
+  key_file: /nats-tls/tls.key
+  ca_file: /nats-tls/ca.crt
+  timeout: 5
 }
-system_account: SYS
+{{- end }}
+{{ .Files.Get "files/nats-accounts.conf" }}
 {{- if gt (int .Values.nats.replicas) 1 }}
 cluster {
   name: {{ $name }}
   port: 6222
   authorization {user: cluster, password: $NATS_CLUSTER_PASSWORD, timeout: 5}
   no_advertise: true
+  {{- with .Values.nats.tls.existingSecret }}
+  tls {
+    cert_file: /nats-tls/tls.crt
+    key_file: /nats-tls/tls.key
+    ca_file: /nats-tls/ca.crt
+    timeout: 5
+  }
+  {{- end }}
 }
 {{- end }}
 {{- end -}}
