@@ -21,11 +21,14 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
+# Installed anew, for the installation holds a copy of the generated code.
 protos/gen/brain/v1/page_pb2.py: $(wildcard protos/brain/v1/*.proto) protos/compile.py | $(STAMP)
 	@$(BIN)/python protos/compile.py
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 
 protos: setup ## Generate the protobuf code anew
 	$(BIN)/python protos/compile.py
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 
 demo: setup ## Import the demo vault into a throw-away brain and ask it a dozen questions
 	@$(BIN)/python -m gateway.cli.demo
