@@ -229,7 +229,9 @@ class NatsConnection:
             timeout_seconds = REQUEST_SECONDS if self._resends is None else CLUSTER_REQUEST_SECONDS
         if self._storage is not None and stores(request):
             self._storage.check(housekeeping=request.subject.startswith("$KV."))
-        await self._await_connected(min(timeout_seconds, RECONNECT_SECONDS))
+        # In a cluster another server is there, and the next one tried may stand still for a while too.
+        alone = self._resends is None
+        await self._await_connected(min(timeout_seconds, RECONNECT_SECONDS) if alone else timeout_seconds)
         loop = asyncio.get_running_loop()
         number = str(next(self._numbers))
         future: asyncio.Future[Msg] = loop.create_future()
