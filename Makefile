@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/setup-complete
 
-.PHONY: help setup demo test test-chart test-kubernetes check bench protos release-protos lock clean
+.PHONY: help setup demo test test-chart test-kubernetes engines test-engines check bench protos release-protos lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -55,6 +55,12 @@ test-chart: setup .venv/chart-complete ## The Helm chart: lint, values schema, r
 
 test-kubernetes: setup ## The chart on a real Kubernetes: fake nodes, then one real node with our own image (root, Go; 15 minutes the first time)
 	tests/kubernetes/run
+
+engines: setup ## Fetch the servers that test-engines starts (Neo4j, OpenSearch), once; needs a JDK and Maven
+	@$(BIN)/python -m tests.engines.fetch
+
+test-engines: engines ## The contract tests on real servers, started here or named by FLEETBRAIN_TEST_*_URL
+	$(BIN)/python -m pytest --engines cluster tests/contract/graph tests/contract/search
 
 bench: setup ## Print the figures of README's table
 	$(BIN)/python -m tests.bench
