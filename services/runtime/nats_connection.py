@@ -11,7 +11,7 @@ import itertools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import nats.errors
 import orjson
@@ -24,6 +24,7 @@ from services.domain.errors import BrainError, InvalidArgument, Unavailable
 from services.runtime.nats_client import connect, cut, read_identity
 from services.runtime.nats_config import MAX_PAYLOAD_BYTES
 from services.runtime.nats_options import NatsOptions, parse_addresses
+from services.runtime.nats_replies import Replies
 from services.runtime.nats_storage import Storage
 from services.runtime.nats_troubles import Troubles, absent, leaderless, not_permitted
 from services.runtime.tasks import stop
@@ -58,11 +59,24 @@ class Request(NamedTuple):
     headers: Mapping[str, str] | None = None
 
 
+class Receiver(Protocol):
+    """What takes a reply: a future, or a place among the replies of many requests."""
+
+    def done(self) -> bool:
+        """Whether nobody waits for the reply any more."""
+
+    def set_result(self, result: Msg, /) -> None:
+        """Takes the reply."""
+
+    def set_exception(self, exception: BaseException, /) -> None:
+        """Takes why there is none."""
+
+
 class Pending(NamedTuple):
     """A request that waits for its reply."""
 
     request: Request
-    future: asyncio.Future[Msg]
+    receiver: Receiver
 
 
 class ApiError(Exception):
@@ -144,8 +158,18 @@ class NatsConnection:
             Unavailable: No connection, nobody there to answer, no answer in time, or the connection broke meanwhile:
                 then the request may have been carried out. `STORAGE_FULL` when the server has no room for it.
         """
-        future = await self._send(Request(subject, payload, headers), timeout_seconds)
-        return await future
+        timeout_seconds = self._timeout(timeout_seconds)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Msg] = loop.create_future()
+        timer = loop.call_later(timeout_seconds, expire, future, subject)
+        number = ""
+        try:
+            number = await self._send(Request(subject, payload, headers), future, timeout_seconds)
+            return await future
+        finally:
+            timer.cancel()
+            self._waiting.pop(number, None)
+            forget(future)
 
     async def request_all(
         self, requests: Sequence[Request], read: Callable[[Msg], T], *, timeout_seconds: float | None = None
@@ -155,19 +179,23 @@ class NatsConnection:
         `read` runs as its reply is next in order, so that a large reply need not be kept.
         The first failure is raised and the other replies are ignored.
         """
-        results: list[T] = []
-        flying: list[asyncio.Future[Msg]] = []
+        timeout_seconds = self._timeout(timeout_seconds)
+        replies = Replies(requests, read, timeout_seconds, late)
+        numbers: list[str] = []
         try:
-            for request in requests:
-                if len(flying) >= IN_FLIGHT_MAX:
-                    results.append(read(await flying.pop(0)))
-                flying.append(await self._send(request, timeout_seconds))
-            while flying:
-                results.append(read(await flying.pop(0)))
+            for index, request in enumerate(requests):
+                if replies.over:
+                    break  # one has failed
+                if index >= len(replies.results) + IN_FLIGHT_MAX:
+                    # Half of them at a time: to be woken for each reply costs as much as all else that is done for it.
+                    await replies.reach(index - IN_FLIGHT_MAX // 2)
+                numbers.append(await self._send(request, replies.place(), timeout_seconds))
+            await replies.reach(len(requests))
         finally:
-            for future in flying:
-                forget(future)
-        return results
+            replies.close()
+            for number in numbers:
+                self._waiting.pop(number, None)
+        return replies.results
 
     async def api(self, subject: str, body: Mapping[str, object] | None = None) -> dict[str, object]:
         """Makes one request of the JetStream API and returns its answer.
@@ -224,33 +252,29 @@ class NatsConnection:
         self._listeners.add(listener)
         return lambda: self._listeners.discard(listener)
 
-    async def _send(self, request: Request, timeout_seconds: float | None) -> asyncio.Future[Msg]:
-        if timeout_seconds is None:
-            timeout_seconds = REQUEST_SECONDS if self._resends is None else CLUSTER_REQUEST_SECONDS
+    def _timeout(self, seconds: float | None) -> float:
+        if seconds is not None:
+            return seconds
+        return REQUEST_SECONDS if self._resends is None else CLUSTER_REQUEST_SECONDS
+
+    async def _send(self, request: Request, receiver: Receiver, timeout_seconds: float) -> str:
+        """Sends a request and returns the number under which its reply is awaited; the caller takes it away."""
         if self._storage is not None and stores(request):
             self._storage.check(housekeeping=request.subject.startswith("$KV."))
-        # In a cluster another server is there, and the next one tried may stand still for a while too.
-        alone = self._resends is None
-        await self._await_connected(min(timeout_seconds, RECONNECT_SECONDS) if alone else timeout_seconds)
-        loop = asyncio.get_running_loop()
+        if not self._client.is_connected:
+            # In a cluster another server is there, and the next one tried may stand still for a while too.
+            alone = self._resends is None
+            await self._await_connected(min(timeout_seconds, RECONNECT_SECONDS) if alone else timeout_seconds)
         number = str(next(self._numbers))
-        future: asyncio.Future[Msg] = loop.create_future()
-        timer = loop.call_later(timeout_seconds, expire, future, request.subject)
-
-        def finished(_: asyncio.Future[Msg]) -> None:
-            timer.cancel()
-            self._waiting.pop(number, None)
-
-        future.add_done_callback(finished)
-        self._waiting[number] = Pending(request, future)
+        self._waiting[number] = Pending(request, receiver)
         try:
             await self._publish(number, request)
         except BaseException as error:
-            forget(future)
+            self._waiting.pop(number, None)
             if isinstance(error, nats.errors.Error):
                 raise translated(error, request.subject) from error
             raise
-        return future
+        return number
 
     def _on_storage_failure(self, error: Unavailable) -> None:
         """Fails the writes under way: the server answers none of them."""
@@ -267,8 +291,8 @@ class NatsConnection:
 
     def _fail(self, concerned: Callable[[Request], bool], error: BrainError) -> None:
         for pending in list(self._waiting.values()):
-            if not pending.future.done() and concerned(pending.request):
-                pending.future.set_exception(error)
+            if not pending.receiver.done() and concerned(pending.request):
+                pending.receiver.set_exception(error)
 
     async def _resend(self) -> None:
         """Sends again what nobody has answered for RESEND_SECONDS, and all of it over a new connection."""
@@ -311,17 +335,19 @@ class NatsConnection:
             raise unavailable(f"NATS has not answered for {timeout_seconds:g} s") from error
 
     async def _on_reply(self, message: Msg) -> None:
-        pending = self._waiting.get(message.subject[len(self._inbox) + 1 :])
-        if pending is None or pending.future.done():
+        number = message.subject[len(self._inbox) + 1 :]
+        pending = self._waiting.get(number)
+        if pending is None or pending.receiver.done():
             return
         if not message.data and message.headers and message.headers.get("Status") == "503":
             if self._resends is not None:
                 return  # no leader now; one is elected, and asked again
-            pending.future.set_exception(unavailable("nobody answers at NATS: is JetStream on?"))
+            pending.receiver.set_exception(unavailable("nobody answers at NATS: is JetStream on?"))
         elif self._resends is not None and leaderless(message.data):
             return
         else:
-            pending.future.set_result(message)
+            del self._waiting[number]
+            pending.receiver.set_result(message)
 
 
 @asynccontextmanager
@@ -405,8 +431,13 @@ def forget(future: asyncio.Future[Msg]) -> None:
 def expire(future: asyncio.Future[Msg], subject: str) -> None:
     """Fails a request that was not answered in time."""
     if not future.done():
-        shown = ".".join(subject.split(".")[:5])  # no page names in logs
-        future.set_exception(unavailable(f"NATS did not answer in time at {shown}"))
+        future.set_exception(late(subject))
+
+
+def late(subject: str) -> Unavailable:
+    """A request that was not answered in time."""
+    shown = ".".join(subject.split(".")[:5])  # no page names in logs
+    return unavailable(f"NATS did not answer in time at {shown}")
 
 
 def translated(error: nats.errors.Error, subject: str) -> BrainError:
