@@ -119,7 +119,7 @@ class Connection:
                 return
             refuse_unsupported((await self._driver.get_server_info()).agent)
             async with self._driver.session(database=self._database) as session:
-                found = await session.run(Query(SHOW_INDEXES, timeout=READ_SECONDS_MAX))
+                found = await session.run(Query(SHOW_INDEXES, timeout=AWAIT_SECONDS))
                 if {record["state"]: record["indexes"] async for record in found} != {"ONLINE": len(STATEMENTS)}:
                     for statement in STATEMENTS:
                         await (await session.run(Query(statement, timeout=AWAIT_SECONDS))).consume()
