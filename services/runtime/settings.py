@@ -19,6 +19,7 @@ KNOWN: Final = frozenset(
         "DATA", "HTTP", "HTTP_HOSTS", "TOKEN", "LISTEN",
         "INGEST_ADDRESS", "SEARCH_ADDRESS", "GRAPH_ADDRESS", "JOBS_ADDRESS",
         "LEXICAL_URL", "VECTORS_URL", "GRAPH_URL", "NATS_URL",
+        "LEXICAL_PASSWORD", "LEXICAL_PASSWORD_FILE", "GRAPH_PASSWORD", "GRAPH_PASSWORD_FILE",
         "EMBEDDER_URL", "EMBEDDER_KEY", "EMBEDDER_KEY_FILE",
         "COMPLETER_URL", "COMPLETER_KEY", "COMPLETER_KEY_FILE",
         "TLS_CERTIFICATE", "TLS_KEY", "TLS_CA", "TLS_CLIENTS", "HEALTH_LISTEN", "METRICS_LISTEN",
@@ -59,9 +60,11 @@ class Settings:
     search_address: str = ""
     graph_address: str = ""
     jobs_address: str = ""
-    lexical_url: str = ""
+    lexical_url: str = field(default="", repr=False)
+    lexical_password: Secret | None = None
     vectors_url: str = ""
-    graph_url: str = ""
+    graph_url: str = field(default="", repr=False)
+    graph_password: Secret | None = None
     nats_url: str = field(default="", repr=False)
     nats: NatsOptions = field(default_factory=NatsOptions)
     embedder_url: str = ""
@@ -109,9 +112,11 @@ def load_settings(environ: Mapping[str, str]) -> Settings:
         search_address=get["FLEETBRAIN_SEARCH_ADDRESS"],
         graph_address=get["FLEETBRAIN_GRAPH_ADDRESS"],
         jobs_address=get["FLEETBRAIN_JOBS_ADDRESS"],
-        lexical_url=check_url("FLEETBRAIN_LEXICAL_URL", get, ("http://", "https://")),
+        lexical_url=check_url("FLEETBRAIN_LEXICAL_URL", get, ("opensearch://", "opensearch+tls://")),
+        lexical_password=load_password(get, "FLEETBRAIN_LEXICAL_PASSWORD"),
         vectors_url=check_url("FLEETBRAIN_VECTORS_URL", get, ("http://", "https://")),
         graph_url=check_url("FLEETBRAIN_GRAPH_URL", get, ("bolt://", "bolt+s://", "neo4j://", "neo4j+s://")),
+        graph_password=load_password(get, "FLEETBRAIN_GRAPH_PASSWORD"),
         nats_url=check_url("FLEETBRAIN_NATS_URL", get, ("nats://", "tls://")),
         nats=load_nats(get),
         embedder_url=embedder_url,
@@ -161,6 +166,14 @@ def load_key(environ: Mapping[str, str], name: str, url: str) -> Secret | None:
     if not value or not url.startswith(("openai://", "anthropic://")):
         return None
     return Secret(value=value, origin=usual, base_url=base_url)
+
+
+def load_password(values: Mapping[str, str], name: str) -> Secret | None:
+    """An engine's password: the variable, else the file that it names; None when its URL may hold one."""
+    if values[name]:
+        return Secret(value=values[name], origin=name)
+    path = values[f"{name}_FILE"]
+    return Secret(value=read_secret(f"{name}_FILE", path), origin=f"{name}_FILE ({path})") if path else None
 
 
 def check_base_url(environ: Mapping[str, str]) -> str:
