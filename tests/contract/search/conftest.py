@@ -1,17 +1,43 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from services.search.ports import LexicalIndex, VectorIndex
-from tests.contract.search.engines import LEXICAL, VECTORS, OpenLexical, OpenVectors
+from tests.contract.search.engines import EMBEDDED, LEXICAL, VECTORS, OpenLexical, OpenVectors
+from tests.engines import opensearch
+from tests.engines.selection import selected
 
 
-@pytest.fixture(scope="session", params=sorted(LEXICAL))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    for fixture, engines in (("open_lexical", LEXICAL), ("open_vectors", VECTORS)):
+        if fixture in metafunc.fixturenames:
+            chosen = selected(metafunc.config, engines, embedded=EMBEDDED)
+            metafunc.parametrize(fixture, chosen, indirect=True, scope="session")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """What only a server can show is not part of a run that is about the engines in the process."""
+    return True if collection_path.name == "opensearch" and config.getoption("--engines") == "embedded" else None
+
+
+@pytest.fixture(scope="session")
+def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An OpenSearch: the one that FLEETBRAIN_TEST_OPENSEARCH_URL names, or one of the run's own."""
+    there = os.environ.get("FLEETBRAIN_TEST_OPENSEARCH_URL", "")
+    if there:
+        yield there
+        return
+    with opensearch.running(tmp_path_factory.mktemp("opensearch")) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
 def open_lexical(request: pytest.FixtureRequest) -> OpenLexical:
-    return LEXICAL[request.param]
+    return LEXICAL[request.param](request)
 
 
 @pytest.fixture
@@ -20,7 +46,7 @@ async def lexical(open_lexical: OpenLexical, tmp_path: Path) -> AsyncIterator[Le
         yield index
 
 
-@pytest.fixture(scope="session", params=sorted(VECTORS))
+@pytest.fixture(scope="session")
 def open_vectors(request: pytest.FixtureRequest) -> OpenVectors:
     return VECTORS[request.param]
 
