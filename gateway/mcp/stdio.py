@@ -16,7 +16,7 @@ import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.server.stdio import stdio_server
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse
+from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse
 
 from gateway.admission import PRINCIPAL_HEADER, REMOTE_HEADER
 from gateway.local_client import BrainGoneError, LocalClient
@@ -28,6 +28,7 @@ from services.domain.errors import Unavailable
 
 LAST_CALLS_SECONDS = 60.0
 """How long calls in hand may take after the agent has closed standard input."""
+CANCELLED = "notifications/cancelled"
 TRIES_MAX = 3
 """A brain that goes down under a call is started again and asked again, but not for ever."""
 
@@ -78,6 +79,8 @@ class _InHand:
                     message = item.message if isinstance(item, SessionMessage) else None
                     if isinstance(message, JSONRPCRequest):
                         self._requests.add(message.id)
+                    elif isinstance(message, JSONRPCNotification) and message.method == CANCELLED:
+                        self._requests.discard((message.params or {}).get("requestId"))  # it gets no answer
                     await inner.send(item)
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(LAST_CALLS_SECONDS):

@@ -23,8 +23,8 @@ from services.jobs.consumer import consume
 from services.jobs.kinds import KINDS
 from services.jobs.servicer import JobServicer
 from services.runtime.bus import Bus
-from services.runtime.channels import open_channel
 from services.runtime.process import Module
+from services.runtime.replicas import open_replicas
 from services.runtime.settings import Settings
 
 IN_FLIGHT_MAX = 64
@@ -38,12 +38,23 @@ async def open_module(settings: Settings, bus: Bus) -> AsyncIterator[Module]:
     stream = await bus.work_queue(STREAM, subjects=SUBJECTS, in_flight_max=IN_FLIGHT_MAX)
     queue = StreamJobQueue(stream, utc_now)
     board = Board()
-    shown = partial(open_channel, token=settings.token, tls=settings.tls)
     async with (
-        shown(settings.search_address, service="brain.v1.SearchService") as search,
-        shown(settings.graph_address, service="brain.v1.GraphService") as graph,
+        open_replicas(
+            settings.search_address,
+            service="brain.v1.SearchService",
+            make_stub=SearchServiceStub,
+            token=settings.token,
+            tls=settings.tls,
+        ) as search,
+        open_replicas(
+            settings.graph_address,
+            service="brain.v1.GraphService",
+            make_stub=GraphServiceStub,
+            token=settings.token,
+            tls=settings.tls,
+        ) as graph,
     ):
-        owners = GrpcOwners(SearchServiceStub(search), GraphServiceStub(graph))
+        owners = GrpcOwners(search.stubs, graph.stubs)
         # Spreads retries of many jobs; nothing secret hangs on it.
         jitter = random.Random().random  # noqa: S311
         running = Running(store, queue, owners, board, KINDS, clock=utc_now, jitter=jitter)

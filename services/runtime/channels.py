@@ -62,7 +62,13 @@ class Failed(Protocol):
 
 @asynccontextmanager
 async def open_channel(
-    address: str, *, service: str, token: str = "", tls: TlsFiles | None = None, local: LocalCalls | None = None
+    address: str,
+    *,
+    service: str,
+    token: str = "",
+    tls: TlsFiles | None = None,
+    certified_as: str = "",
+    local: LocalCalls | None = None,
 ) -> AsyncIterator[aio.Channel]:
     """A channel for the generated stubs of one service.
 
@@ -75,6 +81,7 @@ async def open_channel(
         service: Full name, such as `brain.v1.IngestService`; its stub module must be imported.
         token: Shown as bearer token, to servers that are reached over TCP.
         tls: Whom to believe and what to show, for servers that are reached over TCP; without it calls are plain.
+        certified_as: The name that the server's certificate must have, when it is not the address's own.
         local: What this process serves itself, for unary calls that need no wire.
     """
     options = [
@@ -94,6 +101,8 @@ async def open_channel(
     ]
     # One connection of its own for each channel: the global pool would let one service's big calls delay another's.
     options.append(("grpc.use_local_subchannel_pool", 1))
+    if certified_as:
+        options.append(("grpc.ssl_target_name_override", certified_as))
     plain = tls is None or address.startswith("unix:")
     credentials = None if tls is None or plain else channel_credentials(tls)
     async with (

@@ -150,10 +150,10 @@ class Graph(GraphServiceServicer):
 
 
 @asynccontextmanager
-async def open_owner(folder: Path) -> AsyncIterator[tuple[Owner, str]]:
-    """An owner of both kinds of stores, and its address."""
+async def open_owner(folder: Path, address: str = "") -> AsyncIterator[tuple[Owner, str]]:
+    """An owner of both kinds of stores, and its address: a socket in the folder unless one is given."""
     owner = Owner()
-    address = f"unix:{folder / 'owner.sock'}"
+    address = address or f"unix:{folder / 'owner.sock'}"
     server = make_server(token="")
     add_SearchServiceServicer_to_server(Search(owner), server)  # type: ignore[abstract]  # the rest is unimplemented
     add_GraphServiceServicer_to_server(Graph(owner), server)  # type: ignore[abstract]

@@ -24,7 +24,7 @@ from services.jobs.kinds import KINDS
 from services.jobs.requests import Submission, read_submission
 from services.jobs.states import JobRecord, State
 from services.runtime.bus import Bus
-from services.runtime.channels import open_channel
+from services.runtime.replicas import open_replicas
 
 
 @dataclass
@@ -98,11 +98,11 @@ async def open_parts(bus: Bus, owner_address: str, clock: Clock | None = None) -
     queue = StreamJobQueue(await bus.work_queue(STREAM, subjects=SUBJECTS), clock)
     board = Board()
     async with (
-        open_channel(owner_address, service="brain.v1.SearchService") as search,
-        open_channel(owner_address, service="brain.v1.GraphService") as graph,
+        open_replicas(owner_address, service="brain.v1.SearchService", make_stub=SearchServiceStub) as search,
+        open_replicas(owner_address, service="brain.v1.GraphService", make_stub=GraphServiceStub) as graph,
         background(board.follow(store)),
     ):
-        owners = GrpcOwners(SearchServiceStub(search), GraphServiceStub(graph))
+        owners = GrpcOwners(search.stubs, graph.stubs)
         yield Parts(
             store=store,
             queue=queue,
