@@ -15,10 +15,11 @@ from brain.v1 import search_service_pb2_grpc
 from services.domain.errors import InvalidArgument, Unavailable
 from services.domain.parser import PageParser
 from services.runtime.bus import Bus
+from services.runtime.engine_url import without_credentials
 from services.runtime.process import Module
 from services.runtime.projection import HostedProjection
 from services.runtime.settings import Settings, loopback
-from services.runtime.store_catalog import FolderCatalog
+from services.runtime.store_catalog import FolderCatalog, StoreCatalog
 from services.search.adapters.child import Child
 from services.search.adapters.edge import EdgeIndex
 from services.search.adapters.local_embedder import LocalEmbedder
@@ -34,6 +35,9 @@ from services.search.ports import Collections, Embedder, Purpose
 from services.search.servicer import SearchServicer
 
 log = logging.getLogger(__name__)
+
+EMBEDDED_LEXICAL = ("", "tantivy:")
+"""What names the engine in the data folder."""
 
 LEXICAL_BATCH_MAX = 256
 """Pages a commit: 60 ms of work at most, and a commit's fixed cost of 20 ms over enough of them."""
@@ -59,7 +63,7 @@ async def open_module(settings: Settings, bus: Bus, parser: PageParser) -> Async
     """The service as a process hosts it."""
     check_engines(settings)
     async with AsyncExitStack() as opened:
-        lexical = lexical_projection(settings, bus, parser)
+        lexical = lexical_projection(settings, bus, parser, opened)
         await lexical.start()
         opened.push_async_callback(lexical.close)
         collections = await _open_collections(opened, settings, bus, parser)
@@ -71,7 +75,7 @@ async def open_module(settings: Settings, bus: Bus, parser: PageParser) -> Async
             ranking=RankPassages(lexical, collections),
             pages=pages,
             work=work,
-            lexical_engine="tantivy",
+            lexical_engine=lexical_engine(settings.lexical_url),
         )
         yield Module(
             name="search",
@@ -96,18 +100,16 @@ def check_engines(settings: Settings) -> None:
     Raises:
         InvalidArgument: Names the setting, its value and what to do.
     """
-    for name, value in (
-        ("FLEETBRAIN_LEXICAL_URL", settings.lexical_url),
-        ("FLEETBRAIN_VECTORS_URL", settings.vectors_url),
-    ):
-        if value:
-            raise InvalidArgument(
-                "FIELD_INVALID",
-                f"{name}={value}: this version has only the embedded engine",
-                field=name,
-                value=value,
-                next_step=f"Remove {name}.",
-            )
+    lexical_engine(settings.lexical_url)
+    if settings.vectors_url:
+        raise InvalidArgument(
+            "FIELD_INVALID",
+            f"FLEETBRAIN_VECTORS_URL={without_credentials(settings.vectors_url)}: this version has only the embedded"
+            " engine",
+            field="FLEETBRAIN_VECTORS_URL",
+            value=without_credentials(settings.vectors_url),
+            next_step="Remove FLEETBRAIN_VECTORS_URL.",
+        )
     if settings.embedder_url.startswith(SCHEME):
         endpoint_for(settings, settings.embedder_url)
     elif settings.embedder_url not in ("", "none", "local:use", "local:e5"):
@@ -120,8 +122,15 @@ def check_engines(settings: Settings) -> None:
         )
 
 
-def lexical_projection(settings: Settings, bus: Bus, parser: PageParser) -> HostedProjection[LexicalStore]:
-    """The projection of words."""
+def lexical_projection(
+    settings: Settings, bus: Bus, parser: PageParser, opened: AsyncExitStack
+) -> HostedProjection[LexicalStore]:
+    """The projection of words, in the engine that the settings name; what it opens is closed with the stack."""
+
+    def catalog_at(url: str) -> StoreCatalog[LexicalStore]:
+        if lexical_engine(url) == "tantivy":
+            return FolderCatalog(settings.data / "lexical", open_store)
+        return opensearch_catalog(url, settings, bus, parser, opened)
 
     async def open_store(store_id: str, folder: Path) -> LexicalStore:
         return LexicalStore(TantivyIndex(folder), parser)
@@ -129,8 +138,61 @@ def lexical_projection(settings: Settings, bus: Bus, parser: PageParser) -> Host
     return HostedProjection(
         name="search-lexical",
         bus=bus,
-        catalog=FolderCatalog(settings.data / "lexical", open_store),
+        catalog=catalog_at(settings.lexical_url),
         batch_max=LEXICAL_BATCH_MAX,
+        catalog_at=catalog_at,
+    )
+
+
+def lexical_engine(url: str) -> str:
+    """The engine that a URL names.
+
+    Raises:
+        InvalidArgument: It names none.
+    """
+    scheme = url.partition(":")[0]
+    if url in EMBEDDED_LEXICAL:
+        return "tantivy"
+    if scheme in ("opensearch", "opensearch+tls"):
+        return "opensearch"
+    raise InvalidArgument(
+        "FIELD_INVALID",
+        f"FLEETBRAIN_LEXICAL_URL={scheme}: names no engine of words",
+        field="FLEETBRAIN_LEXICAL_URL",
+        value=scheme,
+        next_step="Leave it empty for tantivy in the data folder, or use opensearch://host:9200/prefix.",
+    )
+
+
+def opensearch_catalog(
+    url: str, settings: Settings, bus: Bus, parser: PageParser, opened: AsyncExitStack
+) -> StoreCatalog[LexicalStore]:
+    """The stores in an OpenSearch.
+
+    Raises:
+        InvalidArgument: The URL is not usable, or the client is not installed.
+    """
+    try:
+        # Imported here, so that a process loads only the engine it uses.
+        from services.search.adapters.opensearch.address import parse_address
+        from services.search.adapters.opensearch.catalog import OpenSearchCatalog
+        from services.search.adapters.opensearch.connection import Connection
+    except ModuleNotFoundError as error:
+        raise InvalidArgument(
+            "FIELD_INVALID",
+            f"the client of OpenSearch is not installed: {error.name}",
+            field="FLEETBRAIN_LEXICAL_URL",
+            value=url.partition(":")[0],
+            next_step="Install fleetbrain[cluster].",
+        ) from error
+    address = parse_address(url, password=settings.lexical_password)
+    connection = Connection.open(address)
+    opened.push_async_callback(connection.close)
+    return OpenSearchCatalog(
+        connection,
+        prefix=address.path,
+        log_id=bus.page_log.log_id,
+        hold=lambda index: LexicalStore(index, parser),
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from services.search.ports import LexicalIndex, VectorIndex
 from tests.contract.search.engines import EMBEDDED, LEXICAL, VECTORS, OpenLexical, OpenVectors
 from tests.engines import opensearch
-from tests.engines.selection import selected
+from tests.engines.selection import gaps_of, selected
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -20,8 +20,14 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """What only a server can show is not part of a run that is about the engines in the process."""
-    return True if collection_path.name == "opensearch" and config.getoption("--engines") == "embedded" else None
+    """What only a server can show is not part of a run that is about the engines in the process, and vice versa."""
+    engines = config.getoption("--engines")
+    if collection_path.name == "opensearch" and engines == "embedded":
+        return True
+    if collection_path.name == "test_vector_index.py" and engines == "cluster":
+        gaps_of(config)["vectors on a server"] = "there is no adapter for Qdrant yet"
+        return True
+    return None
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-import orjson
 from opensearchpy import AsyncOpenSearch
 
 from services.runtime.engine_url import EngineUrl
@@ -72,9 +71,8 @@ class Connection:
             raise errors.unavailable("OpenSearch answered with a part of an index missing")
         return found
 
-    async def bulk(self, index: str, lines: Sequence[Body]) -> list[Body]:
+    async def bulk(self, index: str, body: bytes) -> list[Body]:
         """The answer to each item, in order; durable, and visible to searches, on return."""
-        body = b"".join(orjson.dumps(line) + b"\n" for line in lines)
         done = await self._call(
             lambda: self._client.bulk(body=body, index=index, params={"refresh": "true"}), WRITE_SECONDS_MAX
         )

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from services.domain.records import PageId, PageKey
 from services.search.adapters.opensearch import errors
 from services.search.adapters.opensearch.connection import Body, Connection
@@ -25,8 +27,8 @@ LOOKED_AT_ONCE = 5_000
 """Documents of one look; the engine gives at most 10,000."""
 
 ITEMS_MAX = 1_000
-CHARACTERS_MAX = 4_000_000
-"""Of one bulk: a server holds some of them in memory at once, and refuses one of 100 MB."""
+BYTES_MAX = 1_000_000
+"""Of one bulk, unless a single document is larger: what is sent in one go holds up nothing else, here and there."""
 
 Entries = Callable[[SlugState], list[tuple[str, dict[str, Any]]]]
 """The documents of a page by their names."""
@@ -75,20 +77,21 @@ def operations(states: Sequence[SlugState], documents: Sequence[Document], entri
 async def write(connection: Connection, index: str, items: Sequence[list[Body]]) -> bool:
     """Sends them; whether nobody else had written what they were decided on."""
     untouched = True
-    lines: list[Body] = []
-    count = size = 0
-    for number, item in enumerate(items):
-        lines += item
-        count += 1
-        size += sum(len(str(value)) for value in item[-1].values())
-        if count == ITEMS_MAX or size >= CHARACTERS_MAX or number == len(items) - 1:
-            answers = await connection.bulk(index, lines)
-            if len(answers) != count:
-                raise errors.unavailable("OpenSearch answered to another number of writes than it was asked for")
-            refused = sum(not _taken(answer) for answer in answers)  # Every item is looked at.
-            untouched = untouched and not refused
-            lines, count, size = [], 0, 0
-    return untouched
+    body, count = b"", 0
+    for item in items:
+        encoded = b"".join(orjson.dumps(line) + b"\n" for line in item)
+        if count and (count == ITEMS_MAX or len(body) + len(encoded) > BYTES_MAX):
+            untouched = await _send(connection, index, body, count) and untouched
+            body, count = b"", 0
+        body, count = body + encoded, count + 1
+    return (not count or await _send(connection, index, body, count)) and untouched
+
+
+async def _send(connection: Connection, index: str, body: bytes, count: int) -> bool:
+    answers = await connection.bulk(index, body)
+    if len(answers) != count:
+        raise errors.unavailable("OpenSearch answered to another number of writes than it was asked for")
+    return not sum(not _taken(answer) for answer in answers)  # Every item is looked at.
 
 
 async def look(connection: Connection, index: str, key: str, states: Sequence[SlugState]) -> list[Document]:
