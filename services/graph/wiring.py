@@ -83,7 +83,8 @@ class Catalogs:
                 value=url.partition(":")[0],
                 next_step="Install fleetbrain[cluster].",
             ) from error
-        address = parse_address(url)
+        password = self._settings.graph_password
+        address = parse_address(url, password=password.value if password is not None else "")
         connection = Connection.open(address.url, user=address.user, password=address.password)
         self._stack.push_async_callback(connection.close)
         return Neo4jCatalog(connection, prefix=address.prefix, log_id=self._bus.page_log.log_id, hold=self._hold)
