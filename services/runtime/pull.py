@@ -141,13 +141,21 @@ class PullReader:
             await self._connection.request_all([Request(d.reply, word) for d in deliveries], ignore)
         elif not self._reconnected:
             try:
-                await self._connection.request_all(
-                    [Request(d.reply, word) for d in deliveries], ignore, timeout_seconds=ACKNOWLEDGED_SECONDS_MAX
-                )
+                await self._acknowledge_in_order(deliveries, word)
             except Unavailable:
                 self._reconnected = True
         for delivery in deliveries:
             self._in_hand.pop(delivery.sequence, None)
+
+    async def _acknowledge_in_order(self, deliveries: Sequence[Delivery], word: bytes) -> None:
+        """Has only the last one answered: the server notes the words of a connection in the order they come.
+
+        Over a new connection all comes again in any case, see `_after_reconnect`.
+        """
+        for delivery in deliveries[:-1]:
+            await self._connection.publish(delivery.reply, word)
+        for delivery in deliveries[-1:]:
+            await self._connection.request(delivery.reply, word, timeout_seconds=ACKNOWLEDGED_SECONDS_MAX)
 
     async def _acknowledge_shared(self, requests: Sequence[Request]) -> None:
         """Sends every word before it waits for any answer, so that one that is not answered holds up no other."""
