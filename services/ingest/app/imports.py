@@ -90,10 +90,20 @@ class ImportRun:
             if number % FILES_AT_A_STRETCH == 0:
                 await asyncio.sleep(0)  # other callers' turn
             requests.append(await self._request(file))
-        gate = asyncio.Semaphore(IN_FLIGHT_MAX)
+        outcomes: list[ImportResult] = []
+        for start in range(0, len(requests), IN_FLIGHT_MAX):
+            outcomes += await self._put_all(requests[start : start + IN_FLIGHT_MAX])
+        return outcomes
+
+    async def _put_all(self, requests: Sequence[_Ready | ImportResult]) -> list[ImportResult]:
+        """Reads what is at the slugs in one go, and puts the files side by side."""
+        keys = [request.request.key for request in requests if isinstance(request, _Ready)]
+        current = dict(zip(keys, await self.writes.pages.log.newest_of(keys), strict=True))
         async with asyncio.TaskGroup() as tasks:
             running = [
-                tasks.create_task(self._put(gate, request)) if isinstance(request, _Ready) else request
+                tasks.create_task(self._put(request, current[request.request.key]))
+                if isinstance(request, _Ready)
+                else request
                 for request in requests
             ]
         outcomes = [task.result() if isinstance(task, asyncio.Task) else task for task in running]
@@ -146,22 +156,19 @@ class ImportRun:
         self.used.add(wish.slug)
         return wish
 
-    async def _put(self, gate: asyncio.Semaphore, ready: _Ready) -> ImportResult | BrainError:
+    async def _put(self, ready: _Ready, current: PageRecord | None) -> ImportResult | BrainError:
         """Puts one file: over a revision that came from the same path, never over what somebody else wrote.
 
         An error that is not the file's is returned, so that the files beside it are through before it is raised.
         """
-        current: PageRecord | None = None
         try:
-            async with gate:
-                request = ready.request
-                same = await self._same_page(ready)
-                if same is not None:
-                    return same
-                current = await self.writes.pages.log.newest(request.key)
-                if current is not None and current.live and current.provenance.path == request.provenance.path:
-                    request = replace(request, if_revision=current.revision)
-                reply = await self.writes.write_known(self.ctx, request, current)
+            request = ready.request
+            same = await self._same_page(ready)
+            if same is not None:
+                return same
+            if current is not None and current.live and current.provenance.path == request.provenance.path:
+                request = replace(request, if_revision=current.revision)
+            reply = await self.writes.write_known(self.ctx, request, current)
         except (Unavailable, DeadlineExceeded) as error:
             return error
         except BrainError as error:
