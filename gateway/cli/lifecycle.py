@@ -79,9 +79,18 @@ def _check_address(running: Running, wanted: str) -> None:
 
 def down(session: Session, options: Namespace) -> None:
     """Stops the brain."""
+    import asyncio
+
     from gateway.brain import stop
+    from services.runtime.nats_process import running_on, stop_stale
 
     pid = stop(session.settings.data)
+    nats = session.settings.data / "nats"
+    if pid is None and nats.is_dir() and (left := running_on(nats)):
+        # A brain that was killed leaves its NATS to the next one; nobody else would end it.
+        asyncio.run(stop_stale(nats))
+        output.line(f"No brain was running; stopped the NATS server that one left behind (pid {left[0]}).")
+        return
     output.line("No brain was running." if pid is None else f"Stopped (pid {pid}).")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.brain import stop
+from services.runtime.data_folder import process_started
 from tests.e2e.deployments import clean_environ
 from tests.e2e.test_cli import COMMAND, SECONDS_MAX, Shell
 
@@ -148,3 +151,15 @@ def test_calls_piped_in_over_stdio_are_answered_before_the_end(brain: Shell) -> 
 
     assert json.loads(answers[2]["result"]["content"][0]["text"])["slug"] == "from/pipe"
     assert brain.text("get", "from/pipe") == "# Piped\n"
+
+
+def test_down_also_ends_the_nats_of_a_brain_that_was_killed(tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "b", clean_environ(FLEETBRAIN_DATA=str(tmp_path / "b")))
+    shell.run("up")
+    known = json.loads((tmp_path / "b" / "brain.json").read_text())
+    os.kill(known["pid"], signal.SIGKILL)
+    nats = int(known["addresses"]["nats_pid"])
+
+    assert process_started(nats)
+    assert str(nats) in shell.text("down")
+    assert not process_started(nats)
