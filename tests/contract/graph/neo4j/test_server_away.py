@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
-from services.domain.errors import BrainError, InvalidArgument, Unavailable
+from services.domain.errors import BrainError, DeadlineExceeded, InvalidArgument, Unavailable
 from services.graph.adapters.neo4j.connection import Connection, refuse_unsupported
 from services.graph.adapters.neo4j.store import Neo4jGraphStore
 from services.graph.ports import SlugChange
@@ -17,9 +18,11 @@ from tests.contract.graph.pages import EVERYTHING, link, page, pid, targets_of
 from tests.engines.neo4j import Neo4jServer, running
 from tests.engines.neo4j.server import address_of
 
+T = TypeVar("T")
+
 WRITERS = 4
 AWAY_SECONDS_MAX = 10.0
-BACK_SECONDS_MAX = 30.0
+BACK_SECONDS_MAX = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
 async def test_what_was_acknowledged_outlives_a_kill_and_reads_and_writes_go_on_by_themselves(
     server: Neo4jServer,
 ) -> None:
-    connection = connect(server.url)
-    store = Neo4jGraphStore(connection, "contract/killed")
-    await store.begin()
+    store = Neo4jGraphStore(connect(server.url), "contract/killed")
     acknowledged: list[str] = []
     refused: list[BrainError] = []
 
@@ -48,10 +49,12 @@ async def test_what_was_acknowledged_outlives_a_kill_and_reads_and_writes_go_on_
                 return
             acknowledged.append(slug)
 
-    writers = [asyncio.create_task(write(writer)) for writer in range(WRITERS)]
+    writers: list[asyncio.Task[None]] = []
     try:
+        await store.begin()
+        writers += [asyncio.create_task(write(writer)) for writer in range(WRITERS)]
         async with asyncio.timeout(60):
-            while len(acknowledged) < 5 * WRITERS:
+            while len(acknowledged) < 3 * WRITERS:
                 await asyncio.wait(writers, timeout=0.05)
         server.kill()
         async with asyncio.timeout(AWAY_SECONDS_MAX + 60):
@@ -63,16 +66,30 @@ async def test_what_was_acknowledged_outlives_a_kill_and_reads_and_writes_go_on_
                 await store.count_backlinks([pid("w0/0")], EVERYTHING)
 
         await asyncio.to_thread(server.start)
-        async with asyncio.timeout(BACK_SECONDS_MAX):
-            held = {row.key.slug async for row in store.held()}
+        held = await when_back(lambda: slugs_of(store))
         assert {name for slug in acknowledged for name in (slug, f"{slug}-b")} <= held
-        assert {slug.removesuffix("-b") for slug in held} == {f"{slug}".removesuffix("-b") for slug in held}
         assert len([slug for slug in held if slug.endswith("-b")]) * 2 == len(held), "half of a batch is held"
-        assert await targets_of(store, pid("w0/1")) == ["w0/0"]
+        assert await when_back(lambda: targets_of(store, pid("w0/1"))) == ["w0/0"]
         await store.apply([page("after")])
     finally:
+        for task in writers:
+            task.cancel()
         await asyncio.gather(*writers, return_exceptions=True)
         await store.close()
+
+
+async def slugs_of(store: Neo4jGraphStore) -> set[str]:
+    return {row.key.slug async for row in store.held()}
+
+
+async def when_back(read: Callable[[], Awaitable[T]]) -> T:
+    """What is read as soon as the server answers in time: right after its start each plan takes it seconds."""
+    async with asyncio.timeout(BACK_SECONDS_MAX):
+        while True:
+            try:
+                return await read()
+            except (Unavailable, DeadlineExceeded):
+                continue
 
 
 async def test_a_wrong_password_is_said_without_it(neo4j_url: str) -> None:
