@@ -53,11 +53,13 @@ def only_bearer(name: str, pages: Iterable[PageRef]) -> PageRef | None:
 
 
 def with_identities(
-    candidates: Sequence[Candidate], matches: Sequence[NameMatch], names: Sequence[str]
+    candidates: Sequence[Candidate], matches: Sequence[NameMatch], names: Sequence[str], *, parts: bool = True
 ) -> list[Candidate]:
     """The candidates, those that bear one of the names marked, and those that no arm brought added at the end.
 
     Graph's table of names decides; where it did not answer, a title, alias or slug that an arm's row shows decides.
+    With `parts`, a part of a name marks its only bearer: for questions that are a name or ask for one, not for those
+    that ask for another page (the earliest, an answer of the graph) and only happen to hold a title's words.
     """
     keys = {name_key(name): name for name in names}
     keys.pop("", None)
@@ -73,7 +75,7 @@ def with_identities(
         marked.append(
             candidate if kind is None else replace(candidate, identity=kind, matched_name=found.name if found else "")
         )
-    if not marks and all(candidate.identity is None for candidate in marked):
+    if parts and not marks and all(candidate.identity is None for candidate in marked):
         marked = _part_marked(marked, names)
     for match in marks.values():
         passage = ArmRow(page=match.page, text=match.text) if match.text else None

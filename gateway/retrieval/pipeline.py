@@ -133,9 +133,12 @@ def run_pipeline(query: Query, arms: ArmResults, *, clock: Clock, intent: Intent
         wanted=intent.kind is IntentKind.FIRST_TIME,
     )
     names = asked_names(query.text, intent)
+    parts = intent.kind in {IntentKind.ENTITY, IntentKind.EXACT_NAME}
     run.stage(
         Stage.IDENTITY,
-        lambda candidates: in_tiers(with_identities(candidates, arms.names, names), intent, limit=query.limit),
+        lambda candidates: in_tiers(
+            with_identities(candidates, arms.names, names, parts=parts), intent, limit=query.limit
+        ),
     )
     return _answer(run, query, intent, terms, arms, weights)
 

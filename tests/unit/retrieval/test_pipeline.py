@@ -365,3 +365,12 @@ def test_every_unknown_name_is_named() -> None:
 def test_a_remote_model_with_a_local_ones_name_in_its_own_is_not_judged_by_its_scale() -> None:
     assert calibration("openai:house-e5/512") is UNCALIBRATED
     assert calibration("local:use/512/1") is not UNCALIBRATED
+
+
+def test_a_title_that_holds_the_words_is_not_the_page_of_a_question_for_the_earliest() -> None:
+    question = "when did the blank calendar idea first come up"
+    idea = page("idea", title="How the blank calendar idea did first come up", date="2025-06-01")
+    note = page("note", title="A walk", date="2024-01-05")
+    rows = [passage(note, "The blank calendar idea did first come up on a walk."), passage(idea, "The calendar.")]
+
+    assert slugs(ask(question, chunks(rows)))[0] == note.slug
