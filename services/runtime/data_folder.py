@@ -130,8 +130,8 @@ def check_own(folder: Path) -> None:
 
 
 def ours(name: str) -> bool:
-    """Whether a file may lie in the folder before it is marked: locks and logs of starters, and what a disk brings."""
-    return name.startswith(".") or name.endswith(".lock") or name in {"log", "lost+found"}
+    """Whether a file may lie in the folder before it is marked: what starters leave there, and what a disk brings."""
+    return name.startswith(".") or name.endswith((".lock", ".sock")) or name in {"log", BRAIN_FILE, "lost+found"}
 
 
 def write_brain_file(folder: Path, version: str, addresses: Mapping[str, str]) -> None:
