@@ -6,9 +6,14 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
-from tests.engines import neo4j
+from tests.engines import neo4j, opensearch
 from tests.engines.selection import CHOICES, GAPS, gaps_of
+
+SERVER_EXAMPLES_MAX = 8
+"""An example makes two stores on a server, seconds each. The same ones in every run: the runs on the engines in the
+process look for new ones, and there a failure costs nobody else's landing."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,6 +27,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[GAPS] = {}
+    if config.getoption("--engines") != "embedded":
+        settings.register_profile("servers", settings.default, max_examples=SERVER_EXAMPLES_MAX, derandomize=True)
+        settings.load_profile("servers")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
@@ -49,4 +57,15 @@ def neo4j_url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         yield running
         return
     with neo4j.running(tmp_path_factory.mktemp("neo4j")) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An OpenSearch: the one that FLEETBRAIN_TEST_OPENSEARCH_URL names, or one of the run's own."""
+    running = os.environ.get("FLEETBRAIN_TEST_OPENSEARCH_URL", "")
+    if running:
+        yield running
+        return
+    with opensearch.running(tmp_path_factory.mktemp("opensearch")) as server:
         yield server.url

@@ -19,6 +19,7 @@ from services.graph.consumer import GraphProjection
 from services.graph.ports import GraphStore, HeldRevision, NameQuestion
 from tests.contract.graph.engines import OpenGraph
 from tests.contract.graph.pages import EVERYTHING, WORLD
+from tests.engines.selection import examples
 from tests.page_log_model import PageLog, Record, Request, rebuild
 from tests.records import put
 
@@ -87,7 +88,7 @@ REQUESTS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(requests=REQUESTS, data=st.data())
 async def test_any_order_of_deliveries_ends_in_what_the_log_says(
     open_graph: OpenGraph, requests: list[tuple[str, str, str, str, bool]], data: st.DataObject

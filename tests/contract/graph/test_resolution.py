@@ -14,6 +14,7 @@ from services.domain.records import PageId, PageKey
 from services.graph.ports import PageEntry, SlugChange, Viewer
 from tests.contract.graph.engines import OpenGraph
 from tests.contract.graph.oracle import Oracle, assert_same
+from tests.engines.selection import examples
 
 SOURCES = ["a", "b"]
 SLUGS = ["x", "p/x", "q/x", "p/2025-09-24-x", "p/straße", "p/strasse"]
@@ -83,7 +84,7 @@ def histories(draw: st.DrawFn) -> list[list[SlugChange]]:
     return batches
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(history=histories())
 async def test_every_viewer_reads_what_resolving_when_asked_would_say(
     open_graph: OpenGraph, history: Sequence[Sequence[SlugChange]]

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from services.search.ports import LexicalIndex, VectorIndex
 from tests.contract.search.engines import EMBEDDED, LEXICAL, VECTORS, OpenLexical, OpenVectors
-from tests.engines import opensearch
 from tests.engines.selection import gaps_of, selected
 
 
@@ -28,17 +26,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         gaps_of(config)["vectors on a server"] = "there is no adapter for Qdrant yet"
         return True
     return None
-
-
-@pytest.fixture(scope="session")
-def opensearch_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An OpenSearch: the one that FLEETBRAIN_TEST_OPENSEARCH_URL names, or one of the run's own."""
-    there = os.environ.get("FLEETBRAIN_TEST_OPENSEARCH_URL", "")
-    if there:
-        yield there
-        return
-    with opensearch.running(tmp_path_factory.mktemp("opensearch")) as server:
-        yield server.url
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ from tests.contract.search.histories import (
     histories,
 )
 from tests.contract.search.pages import EVERYTHING, PARSER, state
+from tests.engines.selection import examples
 
 
 async def held(index: LexicalIndex) -> Held:
@@ -49,7 +50,7 @@ async def rebuilt(open_lexical: OpenLexical, tmp_path: Path) -> AsyncIterator[Le
         yield index
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(history=histories(16, 50))
 async def test_any_order_of_deliveries_ends_in_what_a_rebuild_holds(
     lexical: LexicalIndex, rebuilt: LexicalIndex, history: History
