@@ -34,6 +34,9 @@ T = TypeVar("T")
 READS_MAX = 4
 """Times that a read is done because batches were written meanwhile; then it stands in line with the writers."""
 
+HALF_SEEN = (TypeError, ValueError, KeyError, IndexError)
+"""How a row fails of which a commit has made only some properties visible."""
+
 REMOVED_AT_ONCE = 2_000
 """Nodes that leave in one transaction: a store is removed while another serves, whose writes must not wait for it."""
 
@@ -215,21 +218,24 @@ class Neo4jGraphStore:
     async def _read(self, work: Callable[[Statements], Awaitable[T]]) -> T:
         """Reads one state between two batches: what a batch came between is read again.
 
-        The server isolates statements from each other no more than to show what is committed.
+        The server isolates statements from each other no more than to show what is committed, record by record: a row
+        may be of a page that has no slug yet, or none any more. That is read again too, and raised by a read in line.
         """
 
-        async def read(statements: Statements) -> tuple[T, bool]:
+        async def read(statements: Statements) -> list[T]:
             before = await self._version(statements)
-            found = await work(statements)
-            return found, await self._version(statements) == before
+            try:
+                found = await work(statements)
+            except HALF_SEEN:
+                return []
+            return [found] if await self._version(statements) == before else []
 
         async def read_locked(statements: Statements) -> T:
             await statements.run(LOCKED, {"store": self._store})
             return await work(statements)
 
         for _ in range(READS_MAX):
-            found, whole = await self._connection.read(read)
-            if whole:
+            for found in await self._connection.read(read):
                 return found
         return await self._connection.write(read_locked, seconds=READ_SECONDS_MAX)
 

@@ -114,12 +114,16 @@ async def test_reads_beside_a_writer_never_show_half_a_batch(neo4j_url: str, con
                 )
 
         task = asyncio.create_task(write())
-        while not task.done():
-            steps = await hops_of(store, pid("a"), pid("b"))
-            assert len({hop.link.link_type for hop in steps}) == 1, "one page of a batch is new and the other is old"
-            assert len(steps) == 2
-        await task
-        await writing.close()
+        try:
+            while not task.done():
+                steps = await hops_of(store, pid("a"), pid("b"))
+                assert len({hop.link.link_type for hop in steps}) == 1, "one page of a batch is new, the other is old"
+                assert len(steps) == 2
+            await task
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await writing.close()
 
 
 async def test_a_store_that_was_removed_takes_no_more_writes_and_leaves_nothing(connection: Connection) -> None:
