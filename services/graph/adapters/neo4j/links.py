@@ -179,5 +179,6 @@ async def hops(
         if step not in best or weight < best[step][0]:
             ends = (far, near) if against else (near, far)
             best[step] = (weight, Hop(link_of(row["link"], *ends, made_by=made_by, fits=[]), near, far, against))
-    ordered = sorted(best, key=lambda step: cast("tuple[str, ...]", step))
+    # Two ends with one address, one of them a name without a page: a page may come while the links are read.
+    ordered = sorted(best, key=lambda step: tuple("" if part is None else part for part in step))
     return [best[step][1] for step in ordered[:limit]]
