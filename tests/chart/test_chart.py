@@ -9,6 +9,7 @@ import helm_python
 import kubernetes_validate
 import pytest
 
+from services.runtime.settings import load_settings
 from tests.chart.rendering import CHART, EXAMPLES, example, of_kind, pods, render
 
 KUBERNETES = ("1.35", "1.36", "1.37")
@@ -65,7 +66,7 @@ def test_every_pod_is_restricted(path: Path) -> None:
 
 @every_example
 def test_our_own_containers_write_to_volumes_only(path: Path) -> None:
-    foreign = {"opensearch", "qdrant", "neo4j"}  # images of others, which write where they like
+    foreign = {"opensearch", "neo4j"}  # images of others, which write where they like
     for name, spec in pods(render(example(path))):
         for container in spec["containers"]:
             if container["name"] not in foreign:
@@ -139,7 +140,7 @@ def test_secrets_are_references(path: Path) -> None:
     for name, spec in pods(render(example(path))):
         for container in spec["containers"]:
             for variable in container.get("env", []):
-                if variable["name"].endswith(("PASSWORD", "TOKEN", "EMBEDDER_KEY", "VECTORS_KEY")):
+                if variable["name"].endswith(("PASSWORD", "TOKEN", "EMBEDDER_KEY")):
                     assert "secretKeyRef" in variable["valueFrom"], (name, variable["name"])
 
 
@@ -209,3 +210,13 @@ def test_values_that_cannot_work_are_refused_by_name(change: dict[str, Any], nam
 def test_a_tag_that_looks_like_a_number_is_a_tag() -> None:
     _, pod = next(pods(render({**small(), "image": {"repository": "fleetbrain", "tag": 2}})))
     assert pod["containers"][0]["image"] == "fleetbrain:2"
+
+
+@every_example
+def test_every_setting_of_a_container_is_one_that_its_service_takes(path: Path) -> None:
+    for name, spec in pods(render(example(path))):
+        for container in spec["containers"]:
+            if container["name"] in SERVICES:
+                given = {e["name"]: str(e.get("value", "from-a-secret")) for e in container["env"]}
+                settings = load_settings({key: value for key, value in given.items() if not key.startswith("NATS_")})
+                assert settings.token, name

@@ -121,14 +121,8 @@ app.kubernetes.io/component: {{ .component }}
 {{- with include "fleetbrain.lexicalUrl" $root }}
 - {name: FLEETBRAIN_LEXICAL_URL, value: {{ . | quote }}}
 {{- end }}
-{{- with include "fleetbrain.vectorsUrl" $root }}
-- {name: FLEETBRAIN_VECTORS_URL, value: {{ . | quote }}}
-{{- end }}
 {{- with $root.Values.engines.lexical.existingSecret }}
 {{ include "fleetbrain.secretEnv" (dict "name" "FLEETBRAIN_LEXICAL_PASSWORD" "secret" . "key" $root.Values.engines.lexical.key) }}
-{{- end }}
-{{- with $root.Values.engines.vectors.existingSecret }}
-{{ include "fleetbrain.secretEnv" (dict "name" "FLEETBRAIN_VECTORS_KEY" "secret" . "key" $root.Values.engines.vectors.key) }}
 {{- end }}
 {{- end }}
 {{- if eq $c "graph" }}
@@ -155,12 +149,6 @@ app.kubernetes.io/component: {{ .component }}
 {{- define "fleetbrain.lexicalUrl" -}}
 {{- if .Values.engines.lexical.url -}}{{ .Values.engines.lexical.url }}
 {{- else if .Values.bundled.opensearch.enabled -}}opensearch://{{ include "fleetbrain.fullname" . }}-opensearch:9200
-{{- end -}}
-{{- end -}}
-
-{{- define "fleetbrain.vectorsUrl" -}}
-{{- if .Values.engines.vectors.url -}}{{ .Values.engines.vectors.url }}
-{{- else if .Values.bundled.qdrant.enabled -}}qdrant://{{ include "fleetbrain.fullname" . }}-qdrant:6334
 {{- end -}}
 {{- end -}}
 
