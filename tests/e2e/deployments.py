@@ -21,6 +21,8 @@ from services.runtime.nats_child import nats_child
 
 START_SECONDS = 60.0
 """For five interpreters that start at once on a machine that is busy with other tests."""
+ENGINES_START_SECONDS = 180.0
+"""A server that has just started takes seconds for each statement it sees for the first time, and for each index."""
 LOOK_SECONDS = 0.05
 SERVICES = ("ingest", "search", "graph", "jobs")
 
@@ -54,12 +56,15 @@ def one_brain(folder: Path, **settings: str) -> Iterator[Deployment]:
 
 
 @contextmanager
-def five_processes(folder: Path, *, without: str = "", **settings: str) -> Iterator[Deployment]:
+def five_processes(
+    folder: Path, *, without: str = "", engines: Mapping[str, str] | None = None, **settings: str
+) -> Iterator[Deployment]:
     """One process a service, with only addresses in common.
 
     Args:
         folder: For data and logs.
         without: A service that is not started; readiness is then that of the others.
+        engines: Settings of every process: the URLs of engines that are servers.
         settings: Of the gateway.
     """
     ports = free_ports(len(SERVICES) + 1)
@@ -67,7 +72,7 @@ def five_processes(folder: Path, *, without: str = "", **settings: str) -> Itera
         f"FLEETBRAIN_{name.upper()}_ADDRESS": f"127.0.0.1:{port}" for name, port in zip(SERVICES, ports, strict=False)
     }
     with nats(folder / "nats") as nats_url:
-        common = addresses | {"FLEETBRAIN_NATS_URL": nats_url}
+        common = addresses | {"FLEETBRAIN_NATS_URL": nats_url} | dict(engines or {})
         processes = []
         try:
             for name, port in zip((*SERVICES, "gateway"), ports, strict=True):
@@ -78,7 +83,11 @@ def five_processes(folder: Path, *, without: str = "", **settings: str) -> Itera
                 own |= settings if name == "gateway" else {}
                 processes.append(start(name, folder, clean_environ(**common, **own)))
             http = f"http://127.0.0.1:{ports[-1]}"
-            until(lambda: ready(http, without) or any_ended(processes, folder), "five processes that are ready")
+            until(
+                lambda: ready(http, without) or any_ended(processes, folder),
+                "five processes that are ready",
+                ENGINES_START_SECONDS if engines else START_SECONDS,
+            )
             yield Deployment(http=http, data=folder, socket=socket_path(folder / "gateway", "http.sock"))
         finally:
             for process in reversed(processes):
