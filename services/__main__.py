@@ -20,7 +20,14 @@ from typing import Literal, assert_never, get_args
 from services.domain.errors import BrainError, InvalidArgument
 from services.domain.parser import PageParser
 from services.runtime.bus import Bus, open_bus
-from services.runtime.data_folder import claim, read_brain_file, remove_brain_file, socket_path, write_brain_file
+from services.runtime.data_folder import (
+    claim,
+    read_brain_file,
+    remove_brain_file,
+    remove_socket_folder,
+    socket_path,
+    write_brain_file,
+)
 from services.runtime.local_calls import LocalCalls
 from services.runtime.nats_child import nats_child
 from services.runtime.process import OpenModule, serve
@@ -83,6 +90,7 @@ async def run(target: Literal["all"] | Service, settings: Settings) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, starting.cancel)
     async with AsyncExitStack() as stack:
         stack.enter_context(claim(settings.data, target))
+        stack.callback(remove_socket_folder, settings.data)
         grpc_socket = f"unix:{socket_path(settings.data, 'brain.sock')}"
         known = {"data": str(settings.data)}
         storage = None

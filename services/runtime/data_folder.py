@@ -198,6 +198,14 @@ def socket_path(folder: Path, name: str) -> Path:
     return short / name
 
 
+def remove_socket_folder(folder: Path) -> None:
+    """Removes the short folder that `socket_path` made, once nothing is in it any more."""
+    place = socket_path(folder, "x").parent
+    if place != folder:
+        with contextlib.suppress(OSError):
+            place.rmdir()
+
+
 def write_atomic(path: Path, content: bytes) -> None:
     """Replaces a file as a whole, readable by this user alone; after a crash it has the old content or the new."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

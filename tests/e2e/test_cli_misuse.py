@@ -163,3 +163,14 @@ def test_down_also_ends_the_nats_of_a_brain_that_was_killed(tmp_path: Path) -> N
     assert process_started(nats)
     assert str(nats) in shell.text("down")
     assert not process_started(nats)
+
+
+def test_nothing_stays_of_the_short_folder_for_sockets(tmp_path: Path) -> None:
+    data = tmp_path / ("a-long-name-" * 8) / "brain"
+    shell = Shell(data, clean_environ(FLEETBRAIN_DATA=str(data)))
+    shell.run("up")
+    short = Path(json.loads((data / "brain.json").read_text())["addresses"]["http_socket"]).parent
+
+    assert short != data
+    shell.run("down")
+    assert not short.exists()
