@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/setup-complete
 
-.PHONY: help setup demo test nats-cluster test-chart test-kubernetes engines test-engines engines-slow check bench protos release-protos lock clean
+.PHONY: help setup demo test nats-cluster test-chart kubernetes engines engines-test engines-slow check bench protos release-protos lock clean
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -57,21 +57,22 @@ check: setup ## Style, strict types, import rules, protobuf lint and compatibili
 test-chart: setup .venv/chart-complete ## The Helm chart: lint, values schema, rendered objects against three Kubernetes versions, policies
 	$(BIN)/python -m pytest tests/chart
 
-test-kubernetes: setup ## The chart on a real Kubernetes: fake nodes, then one real node with our own image (root, Go; 15 minutes the first time)
+# Not among the tests that must pass until a whole run of it has been seen green.
+kubernetes: setup ## The chart on a real Kubernetes: fake nodes, then one real node with our own image (root, Go; 15 minutes the first time)
 	tests/kubernetes/run
 
-engines: setup ## Fetch the servers that test-engines starts (Neo4j, OpenSearch), once; needs a JDK and Maven
+engines: setup ## Fetch the servers that engines-test starts (Neo4j, OpenSearch), once; needs a JDK and Maven
 	@$(BIN)/python -m tests.engines.fetch
 
 # A test that hangs fails by its own clock, which includes the start of the server that it is the first to need.
 ON_ENGINES := $(BIN)/python -m pytest --engines cluster --timeout 300 --durations 8
-# Fails now and then: a commit becomes visible record by record (see what test-engines prints at its end).
+# Fails now and then: a commit becomes visible record by record (see what engines-test prints at its end).
 NOT_YET_STABLE := tests/contract/graph/neo4j/test_shared_store.py::test_reads_beside_a_writer_never_show_half_a_batch
 
-test-engines: engines ## The contract tests and an agent's on real servers, started here or named by FLEETBRAIN_TEST_*_URL
+engines-test: engines ## The contract tests and an agent's on real servers, started here or named by FLEETBRAIN_TEST_*_URL
 	$(ON_ENGINES) $(addprefix --deselect ,$(NOT_YET_STABLE)) tests/contract/graph tests/contract/search tests/e2e/test_brain.py
 
-engines-slow: engines ## What test-engines leaves out, as it does not hold in every run yet (Neo4j: reads beside a writer)
+engines-slow: engines ## What engines-test leaves out, as it does not hold in every run yet (Neo4j: reads beside a writer)
 	$(ON_ENGINES) $(NOT_YET_STABLE)
 
 bench: setup ## Print the figures of README's table
